@@ -1,0 +1,328 @@
+/* Order, senders and values of messages, turns, and the memory of a queue. */
+#include "host.h"
+
+static size_t bytes_held(host *h) {
+  tp_stats stats;
+  tp_system_stats(h->system, &stats);
+  return stats.bytes;
+}
+
+static size_t queued(host *h) {
+  tp_stats stats;
+  tp_system_stats(h->system, &stats);
+  return stats.queued;
+}
+
+static void runs_nothing_inline(void **state) {
+  host *h = *state;
+  tp_ref *a = host_spawn(h, host_record, "a");
+
+  host_send(h, a, 1);
+  assert_log(h, "");
+
+  host_run(h);
+  assert_log(h, "a:1");
+}
+
+static void tell_between_two_lines(host *h, tp_job *job) {
+  host_log(h, "begin");
+  host_send(h, host_at(h, "/user/b"), 10);
+  if (job->envelope.message.as.integer == 1) host_send(h, job->actor, 2);
+  host_log(h, "end");
+}
+
+static void runs_nothing_inside_a_handler(void **state) {
+  host *h = *state;
+  host_spawn(h, host_record, "b");
+  tp_ref *a = host_spawn(h, tell_between_two_lines, "a");
+  host_run(h);
+
+  host_send(h, a, 1);
+  host_run_one(h);
+
+  assert_log(h, "begin end");
+}
+
+static void keeps_the_order(void **state) {
+  host *h = *state;
+  tp_ref *a = host_spawn(h, host_record, "a");
+
+  for (int i = 1; i <= 9; i++) host_send(h, a, i);
+  host_run(h);
+
+  assert_log(h, "a:1 a:2 a:3 a:4 a:5 a:6 a:7 a:8 a:9");
+}
+
+static void keeps_the_order_while_the_queue_wraps(void **state) {
+  host *h = *state;
+  tp_ref *a = host_spawn(h, host_record, "a");
+  host_run(h);
+
+  for (int i = 1; i <= 3; i++) host_send(h, a, i);
+  host_run_one(h);
+  host_run_one(h);
+  for (int i = 4; i <= 12; i++) host_send(h, a, i);
+  host_run(h);
+
+  assert_log(h, "a:1 a:2 a:3 a:4 a:5 a:6 a:7 a:8 a:9 a:10 a:11 a:12");
+}
+
+static void waits_for_pre_start(void **state) {
+  host *h = *state;
+  tp_behavior_spec spec = {.hooks = TP_HOOK_PRE_START};
+  tp_ref *a = host_spawn_spec(h, tp_user_guardian(h->system), spec, "a");
+
+  host_send(h, a, 1);
+  host_send(h, a, 2);
+  host_run(h);
+
+  assert_log(h, "a:pre_start a:1 a:2");
+}
+
+/* Counts messages as long as they come in order. */
+static void expect_next(host *h, tp_job *job) {
+  int64_t *expected = h->data;
+  if (job->envelope.message.as.integer == *expected) ++*expected;
+}
+
+static void delivers_a_million_and_shrinks(void **state) {
+  enum { MILLION = 1000000 };
+  host *h = *state;
+  int64_t expected = 0;
+  h->data = &expected;
+  tp_ref *a = host_spawn(h, expect_next, "a");
+  host_run(h);
+  size_t before = bytes_held(h);
+
+  for (int i = 0; i < MILLION; i++) host_send(h, a, i);
+  assert_int_equal(queued(h), MILLION);
+  assert_in_range(bytes_held(h) - before, MILLION * 24, MILLION * 64);
+  host_run(h);
+
+  assert_int_equal(expected, MILLION);
+  assert_int_equal(queued(h), 0);
+  assert_in_range(bytes_held(h), 0, before + 4096);
+  assert_int_equal(bytes_held(h), h->bytes);
+}
+
+static void shrinks_while_it_drains(void **state) {
+  enum { COUNT = 100000, LEFT = 100 };
+  host *h = *state;
+  int64_t expected = 0;
+  h->data = &expected;
+  tp_ref *a = host_spawn(h, expect_next, "a");
+  host_run(h);
+  size_t before = bytes_held(h);
+
+  for (int i = 0; i < COUNT; i++) host_send(h, a, i);
+  for (int i = 0; i < COUNT - LEFT; i++) host_run_one(h);
+
+  assert_int_equal(queued(h), LEFT);
+  assert_in_range(bytes_held(h), 0, before + 32768);
+  host_run(h);
+  assert_int_equal(expected, COUNT);
+}
+
+static void tell_oneself_again(host *h, tp_job *job) {
+  int64_t *left = h->data;
+  if ((*left)-- > 0) host_send(h, job->actor, 1);
+}
+
+static void does_not_grow_with_traffic(void **state) {
+  host *h = *state;
+  int64_t left = 100000;
+  h->data = &left;
+  tp_ref *a = host_spawn(h, tell_oneself_again, "a");
+  for (int i = 0; i < 100; i++) host_send(h, a, 1);
+  host_run_one(h);
+  size_t before = bytes_held(h);
+
+  for (int i = 0; i < 90000; i++) host_run_one(h);
+
+  assert_int_equal(bytes_held(h), before);
+  host_run(h);
+}
+
+static void has_the_sender_it_was_given(void **state) {
+  host *h = *state;
+  tp_ref *a = host_spawn(h, host_record_from, "a");
+  tp_ref *b = host_spawn(h, host_nothing, "b");
+
+  tp_tell(a, tp_integer(1), b);
+  tp_tell(a, tp_integer(2), NULL);
+  host_run(h);
+
+  assert_log(h, "a:1<b a:2<-");
+}
+
+static void log_sender(host *h, tp_job *job) {
+  char name[16] = "-";
+  tp_ref *sender = tp_actor_sender(job->actor);
+  if (sender != NULL) tp_ref_name(sender, name, sizeof name);
+  host_log(h, "%s", name);
+}
+
+static void log_sender_around_a_wait(host *h, tp_job *job) {
+  log_sender(h, job);
+  host_sleep(h, job, 10, log_sender);
+}
+
+static void keeps_the_sender_over_a_wait(void **state) {
+  host *h = *state;
+  tp_ref *a = host_spawn(h, log_sender_around_a_wait, "a");
+  tp_ref *b = host_spawn(h, host_nothing, "b");
+  tp_ref *c = host_spawn(h, host_nothing, "c");
+
+  tp_tell(a, tp_integer(1), b);
+  tp_tell(a, tp_integer(2), c);
+  host_advance(h, 20);
+  assert_log(h, "b b c c");
+
+  assert_null(tp_actor_sender(a));
+}
+
+static void stays_with_the_incarnation(void **state) {
+  host *h = *state;
+  tp_ref *old = host_spawn(h, host_record, "a");
+  tp_stop(old);
+  host_run(h);
+  host_spawn(h, host_record, "a");
+  host_want(h, HOST_DEAD_LETTERS);
+
+  host_send(h, old, 1);
+  host_run(h);
+
+  assert_log(h, "!dead:a:1:stopped");
+  assert_false(tp_ref_alive(old));
+}
+
+static void dead_letters_have_their_sender(void **state) {
+  host *h = *state;
+  tp_ref *a = host_spawn(h, host_record, "a");
+  tp_ref *b = host_spawn(h, host_nothing, "b");
+  tp_stop(a);
+  host_run(h);
+  host_want(h, HOST_DEAD_LETTERS);
+  tp_tell(a, tp_integer(1), b);
+
+  tp_job job;
+  assert_true(tp_next(h->system, &job));
+  assert_int_equal(job.kind, TP_JOB_EVENT);
+  assert_ptr_equal(job.event.sender, b);
+  assert_ptr_equal(job.event.subject, a);
+  tp_done(&job);
+}
+
+static void carries_any_value(void **state) {
+  host *h = *state;
+  tp_ref *a = host_spawn(h, host_record, "a");
+
+  host_tell(h, a, tp_nil());
+  host_tell(h, a, (tp_value){.type = TP_BOOLEAN, .as.boolean = false});
+  host_tell(h, a, (tp_value){.type = TP_NUMBER, .as.number = 0.5});
+  host_tell(h, a, tp_integer(INT64_MIN));
+  host_tell(h, a, (tp_value){.type = TP_POINTER, .as.pointer = h});
+  host_tell(h, a, host_value(h, 7));
+  tp_ref_retain(a);
+  host_tell(h, a, (tp_value){.type = TP_REF, .as.ref = a});
+  host_run(h);
+
+  assert_log(h, "a:nil a:false a:0.5 a:-9223372036854775808 a:pointer a:#7 a:a");
+}
+
+static void gives_values_back(void **state) {
+  host *h = *state;
+  tp_ref *a = host_spawn(h, host_nothing, "a");
+  tp_value v = host_value(h, 7);
+  tp_value_retain(h->system, v);
+
+  host_tell(h, a, v);
+  assert_int_equal(host_value_count(h, v), 2);
+  host_run(h);
+
+  assert_int_equal(host_value_count(h, v), 1);
+  tp_value_release(h->system, v);
+}
+
+static tp_behavior_spec with_throughput(host *h, uint32_t messages) {
+  return (tp_behavior_spec){.receive = host_code(h, host_record), .throughput = messages};
+}
+
+static void shares_by_turns(void **state) {
+  host *h = *state;
+  tp_ref *user = tp_user_guardian(h->system);
+  tp_ref *a = host_spawn_spec(h, user, with_throughput(h, 2), "a");
+  tp_ref *b = host_spawn_spec(h, user, with_throughput(h, 1), "b");
+  host_run(h);
+
+  for (int i = 1; i <= 4; i++) host_send(h, a, i);
+  for (int i = 1; i <= 4; i++) host_send(h, b, i);
+  host_run(h);
+
+  assert_log(h, "a:1 a:2 b:1 a:3 a:4 b:2 b:3 b:4");
+}
+
+static void has_turns_of_the_systems_length(void **state) {
+  host *h = *state;
+  tp_ref *a = host_spawn(h, host_record, "a");
+  tp_ref *b = host_spawn(h, host_record, "b");
+  host_run(h);
+
+  for (int i = 0; i < 100; i++) host_send(h, a, 1);
+  host_send(h, b, 2);
+  for (int i = 0; i < 32; i++) host_run_one(h);
+  assert_int_equal(host_count(h, "a:1"), 32);
+  assert_int_equal(host_count(h, "b:2"), 0);
+  host_run_one(h);
+
+  assert_int_equal(host_count(h, "b:2"), 1);
+  host_run(h);
+  assert_int_equal(host_count(h, "a:1"), 100);
+}
+
+static void flood_oneself(host *h, tp_job *job) { host_send(h, job->actor, 0); }
+
+static void is_not_starved(void **state) {
+  enum { FLOODERS = 1000 };
+  host *h = *state;
+  for (int i = 0; i < FLOODERS; i++) host_send(h, host_spawn(h, flood_oneself, NULL), 0);
+  tp_ref *quiet = host_spawn(h, host_record, "quiet");
+  for (int i = 0; i < 32 * FLOODERS; i++) host_run_one(h);
+
+  host_forget(h);
+  host_send(h, quiet, 1);
+  for (int i = 0; i < 33 * FLOODERS; i++) host_run_one(h);
+
+  assert_log(h, "quiet:1");
+  h->abrupt = true;
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      HOST_TEST("TELL-1 tell runs nothing inline", runs_nothing_inline),
+      HOST_TEST("TELL-1 tell runs nothing inside a handler", runs_nothing_inside_a_handler),
+      HOST_TEST("TELL-2 messages of one sender arrive in order", keeps_the_order),
+      HOST_TEST("TELL-2 order holds while the queue wraps and grows",
+                keeps_the_order_while_the_queue_wraps),
+      HOST_TEST("SPAWN-1 mail told before the start is handled after pre_start",
+                waits_for_pre_start),
+      HOST_TEST("MBX-1 a million messages arrive in order, then the memory is given back",
+                delivers_a_million_and_shrinks),
+      HOST_TEST("MBX-1 memory is given back while a backlog drains", shrinks_while_it_drains),
+      HOST_TEST("MBX-1 memory follows the backlog, not the traffic", does_not_grow_with_traffic),
+      HOST_TEST("TELL-3 the sender is the explicit one, else there is none",
+                has_the_sender_it_was_given),
+      HOST_TEST("TELL-4 the sender is right after a wait, and gone outside the handler",
+                keeps_the_sender_over_a_wait),
+      HOST_TEST("TELL-5 a stopped actor's ref stays dead when its name is taken anew",
+                stays_with_the_incarnation),
+      HOST_TEST("DL-1 a dead letter names recipient and sender", dead_letters_have_their_sender),
+      HOST_TEST("TELL-6 any value can be a message", carries_any_value),
+      HOST_TEST("TELL-6 a value is given back when its message has been handled",
+                gives_values_back),
+      HOST_TEST("DISP-1 an actor's turn is as long as its throughput", shares_by_turns),
+      HOST_TEST("DISP-1 a turn is as long as the system says", has_turns_of_the_systems_length),
+      HOST_TEST("DISP-3 a thousand flooding actors do not starve one", is_not_starved),
+  };
+  return cmocka_run_group_tests_name("mailbox", tests, NULL, NULL);
+}

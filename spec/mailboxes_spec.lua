@@ -1,0 +1,69 @@
+local new_kit = require "spec.support.kit"
+
+describe("mailboxes", function()
+  local kit = new_kit.each(before_each, after_each)
+
+  --- Queues the integers from 1 to `n` for one actor, lets it handle them, and gives the CPU time
+  --- of both in seconds. Fails unless they come in order.
+  local function queue_and_drain(n)
+    local last = 0
+    local ref = kit().system:spawn(function(_, message)
+      assert(message == last + 1)
+      last = message
+    end)
+    kit():settle()
+    local began = os.clock()
+    for i = 1, n do ref:tell(i) end
+    assert.are.equal(n, kit().system:stats().queued)
+    kit():settle()
+    local seconds = os.clock() - began
+    assert.are.equal(n, last)
+    ref:stop()
+    kit():settle()
+    return seconds
+  end
+
+  it("MBX-1 delivers a million queued messages in order", function()
+    queue_and_drain(1000000)
+  end)
+
+  it("MBX-1 costs no more per message when a million are queued", function()
+    queue_and_drain(100000)
+    local small = queue_and_drain(100000) / 100000
+    local large = queue_and_drain(1000000) / 1000000
+
+    assert.is_true(large < 4 * small, ("%.0f ns against %.0f"):format(large * 1e9, small * 1e9))
+  end)
+
+  it("MBX-1 gives the memory back when it has drained", function()
+    local ref = kit().system:spawn(function() end)
+    kit():settle()
+    local before = kit().system:stats().engine_bytes
+
+    for i = 1, 1000000 do ref:tell(i) end
+    local full = kit().system:stats().engine_bytes
+    kit():settle()
+    local after = kit().system:stats().engine_bytes
+
+    assert.is_true(full - before >= 16 * 1000000)
+    assert.is_true(after - before <= 4096, ("%d bytes are left"):format(after - before))
+  end)
+
+  it("MBX-1 keeps the order while it is filled and drained by turns", function()
+    local next_in, next_out = 0, 0
+    local ref = kit().system:spawn(function(_, n)
+      next_out = next_out + 1
+      assert(n == next_out)
+    end)
+    for round = 1, 200 do
+      for _ = 1, round % 7 * 13 do
+        next_in = next_in + 1
+        ref:tell(next_in)
+      end
+      kit().system:step()
+    end
+    kit():settle()
+
+    assert.are.equal(next_in, next_out)
+  end)
+end)

@@ -1,0 +1,134 @@
+#include "actor.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "alloc.h"
+#include "names.h"
+#include "system.h"
+
+static int set_name(tp_system *s, tp_actor *a, const char *name, size_t length) {
+  if (name == NULL) return TP_OK;
+  a->label.name = tp_alloc(s, length + 1);
+  if (a->label.name == NULL) return TP_ENOMEM;
+  memcpy(a->label.name, name, length);
+  a->named = true;
+  return TP_OK;
+}
+
+static int have_family(tp_system *s, tp_actor *a) {
+  if (a->family != NULL) return TP_OK;
+  a->family = tp_alloc(s, sizeof *a->family);
+  if (a->family == NULL) return TP_ENOMEM;
+  tp_list_init(&a->family->children);
+  return TP_OK;
+}
+
+static void free_name(tp_actor *a) {
+  if (a->named) tp_free(a->ref.system, a->label.name, strlen(a->label.name) + 1);
+  a->named = false;
+}
+
+static void join_family(tp_actor *a, tp_actor *parent) {
+  a->parent = parent;
+  tp_ref_retain(&parent->ref);
+  tp_list_append(&parent->family->children, &a->siblings);
+  parent->family->count++;
+  if (!a->named) a->label.number = ++parent->family->unnamed;
+  a->suspended = parent->suspended;
+}
+
+int tp_actor_new(tp_system *s, tp_actor *parent, tp_behavior *behavior, const char *name,
+                 size_t length, tp_actor **out) {
+  if (parent != NULL && have_family(s, parent) != TP_OK) return TP_ENOMEM;
+  tp_actor *a = tp_alloc(s, sizeof *a);
+  if (a == NULL) return TP_ENOMEM;
+  if (set_name(s, a, name, length) != TP_OK || tp_names_reserve(s) != TP_OK) {
+    a->ref.system = s;
+    free_name(a);
+    tp_free(s, a, sizeof *a);
+    return TP_ENOMEM;
+  }
+  tp_ref_init(&a->ref, s, TP_REF_ACTOR);
+  tp_ref_retain(&a->ref);
+  tp_list_init(&a->siblings);
+  a->run.kind = TP_RUN_ACTOR;
+  a->behavior = behavior;
+  if (behavior != NULL) tp_behavior_retain(behavior);
+  a->guardian = behavior == NULL;
+  if (parent != NULL) join_family(a, parent);
+  if (a->named) tp_names_add(s, a);
+  if (!a->guardian) s->actors++;
+  *out = a;
+  return TP_OK;
+}
+
+void tp_actor_leave(tp_actor *a) {
+  if (a->named) tp_names_remove(a->ref.system, a);
+  if (a->parent != NULL) {
+    tp_list_remove(&a->siblings);
+    a->parent->family->count--;
+  }
+  if (!a->guardian) a->ref.system->actors--;
+  tp_ref_release(&a->ref);
+}
+
+static void free_extra(tp_system *s, tp_actor *a) {
+  tp_extra *x = a->extra;
+  if (x == NULL) return;
+  assert(tp_list_empty(&x->ticks));
+  tp_value_release(s, x->reason);
+  tp_value_release(s, x->trace);
+  tp_value_release(s, x->failed);
+  tp_window_fini(s, &x->restarts);
+  tp_free(s, x, sizeof *x);
+  a->extra = NULL;
+}
+
+void tp_actor_strip(tp_actor *a) {
+  tp_system *s = a->ref.system;
+  tp_value_release(s, a->state);
+  a->state = tp_nil();
+  free_extra(s, a);
+  if (a->family != NULL) tp_free(s, a->family, sizeof *a->family);
+  a->family = NULL;
+  if (a->behavior != NULL) tp_behavior_release(a->behavior);
+  a->behavior = NULL;
+}
+
+void tp_actor_free(tp_actor *a) {
+  tp_system *s = a->ref.system;
+  /* A deep branch may hang on this count: it is given back in a loop, not by recursion. */
+  while (a != NULL) {
+    tp_actor *parent = a->parent;
+    assert(a->phase == TP_PHASE_STOPPED);
+    free_name(a);
+    tp_free(s, a, sizeof *a);
+    bool last = parent != NULL && --parent->ref.count == 0;
+    tp_ref_fini(s);
+    a = last ? parent : NULL;
+  }
+}
+
+tp_extra *tp_actor_extra(tp_actor *a) {
+  if (a->extra == NULL) {
+    a->extra = tp_alloc(a->ref.system, sizeof *a->extra);
+    if (a->extra != NULL) tp_list_init(&a->extra->ticks);
+  }
+  return a->extra;
+}
+
+tp_value tp_actor_state(const tp_ref *actor) { return tp_actor_look(actor)->state; }
+
+void tp_actor_set_state(tp_ref *actor, tp_value state) {
+  tp_actor *a = tp_actor_of(actor);
+  tp_value_release(actor->system, a->state);
+  a->state = state;
+}
+
+tp_behavior *tp_actor_behavior(const tp_ref *actor) { return tp_actor_look(actor)->behavior; }
+
+tp_ref *tp_actor_sender(const tp_ref *actor) {
+  const tp_actor *a = tp_actor_look(actor);
+  return a->job == NULL ? NULL : a->job->envelope.sender;
+}

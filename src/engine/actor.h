@@ -1,0 +1,135 @@
+/* The cell of an actor: who it is, where it stands in the tree, and what it is doing.
+ *
+ * The first fields are what a message touches. What most actors never need hangs off a pointer
+ * and is allocated on first use: children, and what failures and timers leave behind. A stopped
+ * cell stays as a stale handle for as long as somebody holds a ref to it; its parent's cell
+ * stays too, for the path. */
+#ifndef TP_ACTOR_H
+#define TP_ACTOR_H
+
+#include "list.h"
+#include "ref.h"
+#include "ring.h"
+#include "scheduler.h"
+#include "slot.h"
+#include "window.h"
+
+/* From TP_PHASE_STOPPING on there is no way back. */
+typedef enum tp_phase {
+  TP_PHASE_STARTING,      /* pre_start has not ended */
+  TP_PHASE_RUNNING,       /* handles messages */
+  TP_PHASE_FAILED,        /* waits for its supervisor's decision */
+  TP_PHASE_PRE_RESTART,   /* pre_restart of the old incarnation has not ended */
+  TP_PHASE_RESTARTING,    /* waits for its children to stop */
+  TP_PHASE_POST_RESTART,  /* post_restart of the new incarnation has not ended */
+  TP_PHASE_STOPPING,      /* waits for its children to stop */
+  TP_PHASE_POST_STOP,     /* post_stop has not ended */
+  TP_PHASE_STOPPED,
+} tp_phase;
+
+/* A stop that has been asked for and not begun. */
+typedef enum tp_stop_request {
+  TP_STOP_NONE,
+  TP_STOP_AFTER, /* when the job in hand is done, its waits included */
+  TP_STOP_NOW,   /* when the code that runs returns or waits */
+} tp_stop_request;
+
+typedef struct tp_family {
+  tp_link children; /* live ones, in the order they were spawned */
+  size_t count;
+  uint64_t unnamed; /* children that were given "$<n>" so far (PATH-4) */
+} tp_family;
+
+typedef struct tp_extra {
+  tp_link ticks; /* timers of this incarnation */
+  tp_value reason, trace; /* of the failure that is being dealt with */
+  tp_value failed;        /* the message in whose handling it happened */
+  tp_window restarts;     /* granted to it lately (SUP-5) */
+  struct tp_actor *next_decision;
+} tp_extra;
+
+typedef struct tp_router tp_router;
+
+typedef struct tp_actor {
+  tp_ref ref; /* first: a ref to an actor is its cell */
+  tp_runnable run;
+  tp_ring mailbox;
+  tp_job *job;      /* in hand: running, or waiting for `waits_for` */
+  tp_slot *waits_for;
+  tp_behavior *behavior; /* NULL for guardians */
+  tp_value state;        /* the host's, of this incarnation */
+  uint8_t phase;         /* tp_phase */
+  uint8_t stop;          /* tp_stop_request */
+  bool closed;           /* takes no more mail */
+  bool abandon;          /* the job that waits is to be closed */
+  bool drains;           /* its routees finish their mail before they stop */
+  bool children_told;    /* to stop */
+  bool started;          /* pre_start of this incarnation has ended */
+  bool guardian;
+  bool named;         /* by `label.name`; else "$" and `label.number` */
+  uint32_t suspended; /* ancestors that failed and have not been dealt with (SUP-3) */
+
+  struct tp_actor *parent; /* counted; NULL for the root */
+  tp_link siblings;
+  union {
+    char *name;
+    uint64_t number;
+  } label;
+  struct tp_actor *next_named; /* in its bucket of the name table */
+  tp_family *family;
+  tp_extra *extra;
+  tp_router *router;
+} tp_actor;
+
+static inline tp_actor *tp_actor_of(tp_ref *r) { return (tp_actor *)(void *)r; }
+
+static inline const tp_actor *tp_actor_look(const tp_ref *r) {
+  return (const tp_actor *)(const void *)r;
+}
+
+/* A live cell below `parent` (NULL for the root), in no phase but TP_PHASE_STARTING, with a count
+ * of one for its tree and one that is given. `behavior` is retained; NULL for a guardian. */
+int tp_actor_new(tp_system *s, tp_actor *parent, tp_behavior *behavior, const char *name,
+                 size_t length, tp_actor **out);
+
+/* Takes a stopped cell out of the tree: the name is free, the tree's count is gone. */
+void tp_actor_leave(tp_actor *a);
+
+/* Gives back what only a live actor needs. */
+void tp_actor_strip(tp_actor *a);
+
+/* Frees the memory of a stale cell: for tp_ref_release. */
+void tp_actor_free(tp_actor *a);
+
+/* Memory for failures and timers, made on first use; NULL when there is none. */
+tp_extra *tp_actor_extra(tp_actor *a);
+
+static inline bool tp_actor_childless(const tp_actor *a) {
+  return a->family == NULL || a->family->count == 0;
+}
+
+/* For loops over live children that may stop on the way: take the next one first. */
+static inline tp_actor *tp_actor_sibling(const tp_actor *parent, tp_link *l) {
+  return l == &parent->family->children ? NULL : TP_CONTAINER(l, tp_actor, siblings);
+}
+
+static inline tp_actor *tp_actor_first_child(const tp_actor *a) {
+  return a->family == NULL ? NULL : tp_actor_sibling(a, a->family->children.next);
+}
+
+/* The next after `a` of all that live below `top`, parents first; NULL after the last. Walking
+ * past `a` leaves out what is below it. */
+static inline tp_actor *tp_actor_walk_past(const tp_actor *top, const tp_actor *a) {
+  tp_actor *next = NULL;
+  for (; next == NULL && a != top; a = a->parent) {
+    next = tp_actor_sibling(a->parent, a->siblings.next);
+  }
+  return next;
+}
+
+static inline tp_actor *tp_actor_walk(const tp_actor *top, const tp_actor *a) {
+  tp_actor *child = tp_actor_first_child(a);
+  return child != NULL ? child : tp_actor_walk_past(top, a);
+}
+
+#endif

@@ -1,0 +1,441 @@
+#include "lifecycle.h"
+
+#include <assert.h>
+
+#include "events.h"
+#include "fault.h"
+#include "mailbox.h"
+#include "resolve.h"
+#include "router.h"
+#include "supervision.h"
+#include "system.h"
+#include "tick.h"
+#include "value.h"
+
+/* ---- Jobs of an actor ------------------------------------------------------------------ */
+
+static tp_turn make_job(tp_actor *a, tp_job *job, tp_job_kind kind) {
+  job->kind = kind;
+  job->system = a->ref.system;
+  job->actor = &a->ref;
+  job->behavior = a->behavior;
+  job->tick = NULL;
+  a->job = job;
+  return TP_TURN_JOB;
+}
+
+static tp_turn make_hook(tp_actor *a, tp_job *job, tp_job_kind kind) {
+  job->envelope = (tp_envelope){0};
+  job->reason = tp_nil();
+  return make_job(a, job, kind);
+}
+
+static bool has_hook(const tp_actor *a, uint32_t hooks) {
+  return a->behavior != NULL && (tp_behavior_look(a->behavior)->hooks & hooks) != 0;
+}
+
+static void publish(tp_actor *a, tp_event_kind kind, tp_value value) {
+  tp_events_publish(a->ref.system, &(tp_event){.kind = kind, .subject = &a->ref, .value = value});
+}
+
+/* ---- Starting -------------------------------------------------------------------------- */
+
+static void started(tp_actor *a) {
+  a->phase = TP_PHASE_RUNNING;
+  a->started = true;
+  if (!a->guardian) publish(a, TP_EVENT_STARTED, tp_nil());
+}
+
+static tp_turn start(tp_actor *a, tp_job *job) {
+  if (has_hook(a, TP_HOOK_PRE_START)) return make_hook(a, job, TP_JOB_PRE_START);
+  if (a->router != NULL && tp_router_fill(a) != TP_OK) {
+    tp_value reason = tp_fault_value(a->ref.system, "out-of-memory", NULL);
+    tp_supervise(a, reason, tp_nil(), tp_nil());
+    return TP_TURN_USED;
+  }
+  started(a);
+  return TP_TURN_USED;
+}
+
+/* ---- Messages -------------------------------------------------------------------------- */
+
+static tp_turn take_signal(tp_actor *a, tp_envelope *e) {
+  if (e->message.as.integer == TP_POISON_PILL) {
+    tp_mail_lost(a, e, "stopped");
+    tp_actor_begin_stop(a, true);
+  } else {
+    tp_mail_handled(a->ref.system, e);
+    tp_supervise(a, tp_fault_value(a->ref.system, "killed", &a->ref), tp_nil(), tp_nil());
+  }
+  return TP_TURN_USED;
+}
+
+static tp_turn take_tick(tp_actor *a, tp_job *job, tp_envelope *e) {
+  tp_tick *t = e->message.as.tick;
+  tp_value message;
+  if (!tp_tick_take(t, &message)) {
+    tp_tick_release(t);
+    return TP_TURN_USED;
+  }
+  job->envelope = (tp_envelope){.message = message};
+  make_job(a, job, TP_JOB_RECEIVE);
+  job->tick = t; /* with the count that the queue held */
+  return TP_TURN_JOB;
+}
+
+static tp_turn receive(tp_actor *a, tp_job *job) {
+  tp_system *s = a->ref.system;
+  while (s->turn_left > 0 && a->mailbox.count > 0) {
+    s->turn_left--;
+    s->queued--;
+    tp_envelope e = tp_ring_pop(s, &a->mailbox);
+    if (e.message.type == TP_SIGNAL) return take_signal(a, &e);
+    if (a->guardian) {
+      tp_mail_handled(s, &e); /* guardians ignore mail (SYS-2) */
+    } else if (a->router != NULL) {
+      if (tp_router_route(a, job, &e)) return make_job(a, job, TP_JOB_ROUTE);
+    } else if (e.message.type == TP_TICK) {
+      if (take_tick(a, job, &e) == TP_TURN_JOB) return TP_TURN_JOB;
+    } else {
+      job->envelope = e;
+      return make_job(a, job, TP_JOB_RECEIVE);
+    }
+  }
+  return a->mailbox.count > 0 ? TP_TURN_USED : TP_TURN_IDLE;
+}
+
+static void received(tp_actor *a, tp_job *job) {
+  tp_mail_handled(a->ref.system, &job->envelope);
+  if (job->tick == NULL) return;
+  tp_tick_handled(job->tick);
+  tp_tick_release(job->tick);
+}
+
+/* ---- Restarting ------------------------------------------------------------------------ */
+
+static void cancel_ticks(tp_actor *a) {
+  if (a->extra != NULL) tp_ticks_cancel(&a->extra->ticks);
+}
+
+/* Each child stops its own children when its turn comes, so a deep tree needs no deep stack. */
+static void stop_children(tp_actor *a) {
+  if (a->children_told) return;
+  a->children_told = true;
+  tp_actor *next;
+  for (tp_actor *c = tp_actor_first_child(a); c != NULL; c = next) {
+    next = tp_actor_sibling(a, c->siblings.next);
+    if (!a->drains || tp_stop(&c->ref) != TP_OK) tp_stop_now(&c->ref);
+  }
+}
+
+void tp_actor_restart(tp_actor *a) {
+  a->phase = TP_PHASE_PRE_RESTART;
+  a->abandon = a->job != NULL;
+  a->children_told = false;
+  cancel_ticks(a);
+  tp_schedule_run(a->ref.system, &a->run);
+}
+
+static tp_turn pre_restart(tp_actor *a, tp_job *job) {
+  if (a->started && has_hook(a, TP_HOOK_PRE_RESTART | TP_HOOK_POST_STOP)) {
+    make_hook(a, job, TP_JOB_PRE_RESTART);
+    job->reason = a->extra->reason;
+    job->envelope.message = a->extra->failed;
+    return TP_TURN_JOB;
+  }
+  a->phase = TP_PHASE_RESTARTING;
+  return TP_TURN_USED;
+}
+
+static bool keeps_children(const tp_actor *a) {
+  return a->behavior != NULL && tp_behavior_look(a->behavior)->keep_children;
+}
+
+static tp_turn restart_children(tp_actor *a) {
+  if (keeps_children(a)) {
+    tp_resume_children(a);
+  } else {
+    if (a->router != NULL) tp_router_close(a);
+    stop_children(a);
+    if (!tp_actor_childless(a)) return TP_TURN_IDLE;
+  }
+  tp_actor_set_state(&a->ref, tp_nil());
+  a->started = false;
+  a->phase = TP_PHASE_POST_RESTART;
+  return TP_TURN_USED;
+}
+
+static void restarted(tp_actor *a) {
+  a->phase = TP_PHASE_RUNNING;
+  a->started = true;
+  publish(a, TP_EVENT_RESTARTED, a->extra->reason);
+  tp_forget_failure(a);
+}
+
+static tp_turn post_restart(tp_actor *a, tp_job *job) {
+  if (has_hook(a, TP_HOOK_POST_RESTART | TP_HOOK_PRE_START)) {
+    make_hook(a, job, TP_JOB_POST_RESTART);
+    job->reason = a->extra->reason;
+    return TP_TURN_JOB;
+  }
+  if (a->router != NULL && tp_router_fill(a) != TP_OK) {
+    tp_actor_begin_stop(a, false);
+    return TP_TURN_USED;
+  }
+  restarted(a);
+  return TP_TURN_USED;
+}
+
+/* ---- Stopping -------------------------------------------------------------------------- */
+
+void tp_actor_close(tp_actor *a) {
+  if (a->closed) return;
+  a->closed = true;
+  if (a->parent != NULL && a->parent->router != NULL) tp_router_routee_closed(a->parent, a);
+}
+
+void tp_actor_begin_stop(tp_actor *a, bool drain) {
+  assert(a->phase < TP_PHASE_STOPPING);
+  tp_actor_close(a);
+  a->phase = TP_PHASE_STOPPING;
+  a->stop = TP_STOP_NONE;
+  a->abandon = a->job != NULL;
+  cancel_ticks(a);
+  a->children_told = false;
+  a->drains = drain && a->router != NULL && !tp_router_gathers(a); /* RTR-13, SG-8 */
+  if (a->router != NULL) tp_router_close(a);
+  tp_schedule_run(a->ref.system, &a->run);
+}
+
+static const char *end_reason(const tp_system *s) {
+  return tp_system_stopping(s) ? "system-terminated" : "stopped";
+}
+
+static void finish(tp_actor *a) {
+  tp_system *s = a->ref.system;
+  tp_actor *parent = a->parent;
+  a->phase = TP_PHASE_STOPPED;
+  if (a->extra != NULL) tp_forget_failure(a);
+  if (a->router != NULL) tp_router_free(a);
+  tp_mail_drain(a, end_reason(s));
+  if (!a->guardian) publish(a, TP_EVENT_STOPPED, tp_nil());
+  tp_ref_retain(&a->ref);
+  tp_actor_leave(a);
+  if (parent != NULL) tp_actor_child_gone(parent, a);
+  if (a->guardian) tp_system_guardian_gone(s, a);
+  tp_actor_strip(a);
+  tp_ref_release(&a->ref);
+}
+
+static tp_turn stop(tp_actor *a, tp_job *job) {
+  stop_children(a);
+  if (!tp_actor_childless(a)) return TP_TURN_IDLE;
+  a->phase = TP_PHASE_POST_STOP;
+  if (a->started && has_hook(a, TP_HOOK_POST_STOP)) return make_hook(a, job, TP_JOB_POST_STOP);
+  finish(a);
+  return TP_TURN_IDLE;
+}
+
+void tp_actor_child_gone(tp_actor *parent, tp_actor *child) {
+  if (parent->router != NULL) tp_router_routee_gone(parent, child);
+  if (tp_actor_childless(parent) &&
+      (parent->phase == TP_PHASE_RESTARTING || parent->phase == TP_PHASE_STOPPING)) {
+    tp_schedule_run(parent->ref.system, &parent->run);
+  }
+}
+
+void tp_actor_force(tp_actor *top) {
+  for (tp_actor *a = top; a != NULL; a = tp_actor_walk(top, a)) {
+    if (a->job == NULL || a->waits_for == NULL) continue;
+    a->abandon = true;
+    tp_schedule_run(a->ref.system, &a->run);
+  }
+}
+
+int tp_stop(tp_ref *actor) {
+  tp_actor *a = tp_actor_of(actor);
+  if (actor->system->freed || a->closed) return TP_OK;
+  return tp_tell(actor, (tp_value){.type = TP_SIGNAL, .as.integer = TP_POISON_PILL}, NULL);
+}
+
+void tp_stop_now(tp_ref *actor) {
+  tp_actor *a = tp_actor_of(actor);
+  if (actor->system->freed) return;
+  if (a->phase >= TP_PHASE_STOPPING) {
+    if (!a->drains) return;
+    a->drains = a->children_told = false; /* routees that were left to drain */
+    tp_schedule_run(actor->system, &a->run);
+  } else if (a->job != NULL && a->waits_for == NULL) {
+    a->stop = TP_STOP_NOW;
+  } else {
+    tp_actor_begin_stop(a, false);
+  }
+}
+
+void tp_stop_after(tp_ref *actor) {
+  tp_actor *a = tp_actor_of(actor);
+  if (actor->system->freed || a->phase >= TP_PHASE_STOPPING) return;
+  if (a->job == NULL) {
+    tp_stop_now(actor);
+  } else if (a->stop == TP_STOP_NONE) {
+    a->stop = TP_STOP_AFTER;
+  }
+}
+
+bool tp_actor_can_spawn(const tp_ref *actor) {
+  const tp_actor *a = tp_actor_look(actor);
+  return a->phase < TP_PHASE_STOPPING && a->stop == TP_STOP_NONE;
+}
+
+/* ---- Waiting --------------------------------------------------------------------------- */
+
+static void stop_waiting(tp_actor *a) {
+  tp_slot *slot = a->waits_for;
+  a->waits_for = NULL;
+  slot->waiter = NULL;
+  a->ref.system->waits--;
+  tp_ref_release(&slot->ref);
+}
+
+/* The job that waits is not to go on. Closing it is a job of its own. */
+static tp_turn close_wait(tp_actor *a, tp_job *job) {
+  job->kind = TP_JOB_CLOSE;
+  job->system = a->ref.system;
+  job->actor = &a->ref;
+  job->behavior = a->behavior;
+  job->token = a->waits_for->token;
+  a->abandon = false;
+  stop_waiting(a);
+  return TP_TURN_JOB;
+}
+
+static bool held_back(const tp_actor *a) {
+  return a->phase == TP_PHASE_FAILED || (a->suspended > 0 && a->phase < TP_PHASE_FAILED);
+}
+
+static tp_turn go_on(tp_actor *a, tp_job *job) {
+  if (a->waits_for == NULL) return TP_TURN_IDLE;
+  if (a->stop == TP_STOP_NOW && a->phase < TP_PHASE_STOPPING) tp_actor_begin_stop(a, false);
+  if (a->abandon) return close_wait(a, job);
+  if (!a->waits_for->settled || held_back(a)) return TP_TURN_IDLE;
+  job->kind = TP_JOB_RESUME;
+  job->system = a->ref.system;
+  job->actor = &a->ref;
+  job->behavior = a->behavior;
+  job->token = a->waits_for->token;
+  stop_waiting(a);
+  return TP_TURN_JOB;
+}
+
+void tp_wait(tp_job *job, tp_ref *ref, void *token) {
+  tp_slot *slot = tp_slot_of(ref);
+  if (job->actor == NULL) {
+    tp_slot_notify(ref, token);
+    return;
+  }
+  tp_actor *a = tp_actor_of(job->actor);
+  assert(a->job == job && a->waits_for == NULL && slot->waiter == NULL);
+  tp_ref_retain(ref);
+  slot->waiter = a;
+  slot->token = token;
+  a->waits_for = slot;
+  a->ref.system->waits++;
+  tp_schedule_run(a->ref.system, &a->run);
+}
+
+/* ---- Turns ----------------------------------------------------------------------------- */
+
+tp_turn tp_actor_next(tp_actor *a, tp_job *job) {
+  for (;;) {
+    if (a->job != NULL) return go_on(a, job);
+    if (a->stop != TP_STOP_NONE && a->phase < TP_PHASE_STOPPING) tp_actor_begin_stop(a, false);
+    tp_turn turn;
+    switch ((tp_phase)a->phase) {
+      case TP_PHASE_STARTING: turn = held_back(a) ? TP_TURN_IDLE : start(a, job); break;
+      case TP_PHASE_RUNNING: turn = held_back(a) ? TP_TURN_IDLE : receive(a, job); break;
+      case TP_PHASE_PRE_RESTART: turn = pre_restart(a, job); break;
+      case TP_PHASE_RESTARTING: turn = restart_children(a); break;
+      case TP_PHASE_POST_RESTART: turn = post_restart(a, job); break;
+      case TP_PHASE_STOPPING: turn = stop(a, job); break;
+      default: return TP_TURN_IDLE;
+    }
+    bool ended_share = a->phase == TP_PHASE_RUNNING && a->ref.system->turn_left == 0;
+    if (turn != TP_TURN_USED || ended_share) return turn;
+  }
+}
+
+/* A job that waited was closed: its message is no longer in hand. */
+static void abandoned(tp_actor *a, tp_job *job) {
+  if (job->kind != TP_JOB_RECEIVE) return;
+  tp_ref *sender = job->envelope.sender;
+  bool request = sender != NULL && sender->kind == TP_REF_SLOT;
+  if (request && a->phase >= TP_PHASE_STOPPING) {
+    tp_mail_lost(a, &job->envelope, end_reason(a->ref.system));
+  } else {
+    tp_mail_handled(a->ref.system, &job->envelope);
+  }
+  if (job->tick != NULL) tp_tick_release(job->tick);
+}
+
+static void end_job(tp_actor *a, tp_job *job) {
+  switch (job->kind) {
+    case TP_JOB_RECEIVE:
+    case TP_JOB_ROUTE: received(a, job); break;
+    case TP_JOB_PRE_START: started(a); break;
+    case TP_JOB_PRE_RESTART: a->phase = TP_PHASE_RESTARTING; break;
+    case TP_JOB_POST_RESTART: restarted(a); break;
+    case TP_JOB_POST_STOP: finish(a); break;
+    default: break;
+  }
+}
+
+void tp_actor_done(tp_actor *a, tp_job *job) {
+  tp_job *ended = a->job;
+  a->job = NULL;
+  if (job->kind != TP_JOB_CLOSE) {
+    end_job(a, job);
+  } else if (ended->kind == TP_JOB_POST_STOP) {
+    finish(a);
+  } else if (ended->kind == TP_JOB_PRE_RESTART && a->phase == TP_PHASE_PRE_RESTART) {
+    a->phase = TP_PHASE_RESTARTING;
+  } else {
+    abandoned(a, ended);
+  }
+}
+
+void tp_actor_give_up(tp_actor *a, tp_job *job) {
+  a->job = NULL;
+  if (job->kind == TP_JOB_RECEIVE) received(a, job);
+}
+
+/* ---- Spawning -------------------------------------------------------------------------- */
+
+int tp_actor_spawn(tp_actor *parent, tp_behavior *behavior, const char *name, size_t length,
+                   tp_actor **out) {
+  tp_system *s = parent->ref.system;
+  tp_actor *a;
+  if (tp_actor_new(s, parent, behavior, name, length, &a) != TP_OK) return TP_ENOMEM;
+  if (tp_behavior_look(behavior)->routing != TP_ROUTE_NONE && tp_router_new(a) != TP_OK) {
+    a->phase = TP_PHASE_STOPPED;
+    tp_actor_leave(a);
+    tp_actor_strip(a);
+    tp_ref_release(&a->ref);
+    return TP_ENOMEM;
+  }
+  tp_schedule_run(s, &a->run);
+  tp_resolve_spawned(s);
+  *out = a;
+  return TP_OK;
+}
+
+int tp_spawn(tp_ref *parent, tp_behavior *behavior, const char *name, size_t length,
+             tp_ref **out) {
+  tp_system *s = parent->system;
+  if (s->freed || tp_terminating(s)) return TP_ETERMINATED;
+  if (!tp_actor_can_spawn(parent)) return TP_ESTOPPED;
+  if (name != NULL && tp_child(parent, name, length) != NULL) return TP_EEXIST;
+  tp_actor *a;
+  int status = tp_actor_spawn(tp_actor_of(parent), behavior, name, length, &a);
+  if (status == TP_OK) *out = &a->ref;
+  return status;
+}

@@ -1,0 +1,71 @@
+#include "names.h"
+
+#include <string.h>
+
+#include "alloc.h"
+#include "system.h"
+
+enum { FIRST_BUCKETS = 16 };
+
+/* FNV-1a over the name, begun from the parent's uid (Fowler, Noll, Vo). */
+static uint64_t hash(const tp_actor *parent, const char *name, size_t length) {
+  uint64_t h = (0xcbf29ce484222325u ^ (parent == NULL ? 0 : parent->ref.uid)) * 0x100000001b3u;
+  for (size_t i = 0; i < length; i++) h = (h ^ (unsigned char)name[i]) * 0x100000001b3u;
+  return h ^ (h >> 32);
+}
+
+static tp_actor **bucket_of(tp_names *t, const tp_actor *parent, const char *name, size_t length) {
+  return &t->buckets[hash(parent, name, length) & (t->size - 1)];
+}
+
+static void insert(tp_names *t, tp_actor *a) {
+  tp_actor **bucket = bucket_of(t, a->parent, a->label.name, strlen(a->label.name));
+  a->next_named = *bucket;
+  *bucket = a;
+}
+
+int tp_names_reserve(tp_system *s) {
+  tp_names *t = &s->names;
+  if (t->count < t->size) return TP_OK;
+  tp_names bigger = {.count = t->count, .size = t->size == 0 ? FIRST_BUCKETS : t->size * 2};
+  bigger.buckets = tp_alloc(s, bigger.size * sizeof(tp_actor *));
+  if (bigger.buckets == NULL) return TP_ENOMEM;
+  for (size_t i = 0; i < t->size; i++) {
+    for (tp_actor *a = t->buckets[i], *next; a != NULL; a = next) {
+      next = a->next_named;
+      insert(&bigger, a);
+    }
+  }
+  tp_names_fini(s);
+  *t = bigger;
+  return TP_OK;
+}
+
+void tp_names_add(tp_system *s, tp_actor *a) {
+  insert(&s->names, a);
+  s->names.count++;
+}
+
+void tp_names_remove(tp_system *s, tp_actor *a) {
+  tp_actor **link = bucket_of(&s->names, a->parent, a->label.name, strlen(a->label.name));
+  while (*link != a) link = &(*link)->next_named;
+  *link = a->next_named;
+  s->names.count--;
+}
+
+tp_actor *tp_names_find(tp_system *s, const tp_actor *parent, const char *name, size_t length) {
+  if (s->names.size == 0) return NULL;
+  tp_actor *a = *bucket_of(&s->names, parent, name, length);
+  for (; a != NULL; a = a->next_named) {
+    if (a->parent == parent && strncmp(a->label.name, name, length) == 0 &&
+        a->label.name[length] == '\0') {
+      return a;
+    }
+  }
+  return NULL;
+}
+
+void tp_names_fini(tp_system *s) {
+  tp_free(s, s->names.buckets, s->names.size * sizeof(tp_actor *));
+  s->names = (tp_names){0};
+}

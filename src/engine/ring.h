@@ -1,0 +1,28 @@
+/* A queue of envelopes that grows by doubling and gives memory back when it drains.
+ *
+ * First in, first out; push and pop are O(1) amortized. The ring owns the envelopes in it: what is
+ * pushed is taken, what is popped is given. It knows nothing of actors. An empty ring owns no
+ * memory: the smallest buffers come from and go back to a pool of the system, so that an actor
+ * that gets a message now and then costs no allocation and an idle one no bytes. */
+#ifndef TP_RING_H
+#define TP_RING_H
+
+#include "troupe.h"
+
+typedef struct tp_ring {
+  tp_envelope *slots;
+  uint32_t head;     /* index of the oldest */
+  uint32_t count;    /* envelopes queued */
+  uint32_t capacity; /* a power of two, or 0 */
+} tp_ring;
+
+/* Takes `e`. TP_ENOMEM when the ring cannot grow; then nothing is taken or lost. */
+int tp_ring_push(tp_system *s, tp_ring *r, tp_envelope e);
+
+/* Gives the oldest envelope; the ring must not be empty. */
+tp_envelope tp_ring_pop(tp_system *s, tp_ring *r);
+
+/* Gives back the pool's buffers; for the end of a system. */
+void tp_ring_pool_fini(tp_system *s);
+
+#endif

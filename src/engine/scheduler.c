@@ -1,0 +1,135 @@
+#include "scheduler.h"
+
+#include "events.h"
+#include "lifecycle.h"
+#include "supervision.h"
+#include "system.h"
+#include "tick.h"
+
+/* ---- The ready queue -------------------------------------------------------------------- */
+
+void tp_schedule_run(tp_system *s, tp_runnable *r) {
+  if (r->queued) return;
+  r->queued = true;
+  r->next = NULL;
+  if (s->ready.last != NULL) {
+    s->ready.last->next = r;
+  } else {
+    s->ready.first = r;
+  }
+  s->ready.last = r;
+}
+
+static tp_runnable *take_first(tp_system *s) {
+  tp_runnable *r = s->ready.first;
+  if (r == NULL) return NULL;
+  s->ready.first = r->next;
+  if (s->ready.first == NULL) s->ready.last = NULL;
+  return r;
+}
+
+void tp_unschedule_run(tp_system *s, tp_runnable *r) {
+  if (!r->queued) return;
+  tp_runnable *previous = NULL;
+  for (tp_runnable *at = s->ready.first; at != NULL; previous = at, at = at->next) {
+    if (at != r) continue;
+    if (previous != NULL) {
+      previous->next = r->next;
+    } else {
+      s->ready.first = r->next;
+    }
+    if (s->ready.last == r) s->ready.last = previous;
+    r->queued = false;
+    return;
+  }
+}
+
+/* ---- What runs outside any actor -------------------------------------------------------- */
+
+static bool resume_slot(tp_system *s, tp_runnable *r, tp_job *job) {
+  tp_slot *slot = TP_CONTAINER(r, tp_slot, run);
+  r->queued = false;
+  job->kind = TP_JOB_RESUME;
+  job->token = slot->token;
+  slot->notify = false;
+  s->waits--;
+  tp_ref_release(&slot->ref);
+  return true;
+}
+
+static bool run_tick(tp_runnable *r, tp_job *job) {
+  tp_tick *t = TP_CONTAINER(r, tp_tick, run);
+  r->queued = false;
+  if (!tp_tick_take(t, &job->code)) {
+    tp_tick_release(t);
+    return false;
+  }
+  job->kind = TP_JOB_TIMER;
+  job->tick = t; /* with the count that the queue held */
+  return true;
+}
+
+/* ---- Turns ------------------------------------------------------------------------------ */
+
+static uint32_t share_of(const tp_system *s, const tp_actor *a) {
+  return a->behavior == NULL ? s->throughput : tp_behavior_look(a->behavior)->throughput;
+}
+
+static void begin_turn(tp_system *s, tp_actor *a) {
+  tp_ref_retain(&a->ref);
+  s->turn = a;
+  s->turn_left = share_of(s, a);
+}
+
+static void end_turn(tp_system *s, tp_turn turn) {
+  tp_actor *a = s->turn;
+  s->turn = NULL;
+  a->run.queued = false;
+  if (turn == TP_TURN_USED) tp_schedule_run(s, &a->run);
+  tp_ref_release(&a->ref);
+}
+
+/* Gives the next in the ready queue its turn; true when that is a job at once. */
+static bool take_turn(tp_system *s, tp_job *job) {
+  tp_runnable *r = take_first(s);
+  switch (r->kind) {
+    case TP_RUN_SLOT: return resume_slot(s, r, job);
+    case TP_RUN_TICK: return run_tick(r, job);
+    default: begin_turn(s, TP_CONTAINER(r, tp_actor, run)); return false;
+  }
+}
+
+bool tp_next(tp_system *s, tp_job *job) {
+  job->system = s;
+  for (;;) {
+    job->actor = NULL;
+    if (s->decisions != NULL && tp_decision_next(s, job)) return true;
+    if (s->events.count > 0) {
+      tp_events_next(s, job);
+      return true;
+    }
+    if (s->turn != NULL) {
+      tp_turn turn = tp_actor_next(s->turn, job);
+      if (turn == TP_TURN_JOB) return true;
+      end_turn(s, turn);
+    } else if (s->ready.first != NULL) {
+      if (take_turn(s, job)) return true;
+    } else if (!tp_system_at_rest(s)) {
+      return false;
+    }
+  }
+}
+
+void tp_done(tp_job *job) {
+  tp_system *s = job->system;
+  switch (job->kind) {
+    case TP_JOB_EVENT: tp_event_release(s, &job->event); break;
+    case TP_JOB_TIMER:
+      tp_value_release(s, job->code);
+      tp_tick_release(job->tick);
+      break;
+    case TP_JOB_RESUME: break;
+    case TP_JOB_DECIDE: tp_decided(job, TP_DIRECTIVE_STOP); break;
+    default: tp_actor_done(tp_actor_of(job->actor), job); break;
+  }
+}

@@ -1,0 +1,34 @@
+/* The ready queue, and whose turn it is.
+ *
+ * What can run stands in one queue, first come, first served. An actor whose turn has come keeps it
+ * for `throughput` messages, then goes to the back (DISP-1). Decisions about failures come before
+ * everything else, then events, so that nothing happens between a failure and its answer. */
+#ifndef TP_SCHEDULER_H
+#define TP_SCHEDULER_H
+
+#include "troupe.h"
+
+typedef enum tp_run_kind {
+  TP_RUN_ACTOR,
+  TP_RUN_SLOT, /* a settled slot that somebody outside any actor waits for */
+  TP_RUN_TICK, /* a function of tp_schedule that is due */
+} tp_run_kind;
+
+/* What stands in the ready queue; embedded in its owner. */
+typedef struct tp_runnable {
+  struct tp_runnable *next;
+  uint8_t kind; /* tp_run_kind */
+  bool queued;  /* in the queue, or having its turn */
+} tp_runnable;
+
+typedef struct tp_ready {
+  tp_runnable *first, *last;
+} tp_ready;
+
+/* Does nothing to what is queued already. */
+void tp_schedule_run(tp_system *s, tp_runnable *r);
+
+/* Takes `r` out, wherever it stands. O(n): for what is given up, not for what runs. */
+void tp_unschedule_run(tp_system *s, tp_runnable *r);
+
+#endif

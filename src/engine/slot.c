@@ -1,0 +1,184 @@
+#include "slot.h"
+
+#include <assert.h>
+
+#include "actor.h"
+#include "alloc.h"
+#include "fault.h"
+#include "mailbox.h"
+#include "scatter.h"
+#include "system.h"
+
+static tp_slot *new_slot(tp_system *s, tp_ref *target) {
+  tp_slot *slot = tp_alloc(s, sizeof *slot);
+  if (slot == NULL) return NULL;
+  tp_ref_init(&slot->ref, s, TP_REF_SLOT);
+  slot->run.kind = TP_RUN_SLOT;
+  tp_list_init(&slot->open);
+  slot->target = target;
+  if (target != NULL) tp_ref_retain(target);
+  return slot;
+}
+
+tp_slot *tp_slot_open(tp_system *s, tp_ref *target, tp_time timeout) {
+  tp_slot *slot = new_slot(s, target);
+  if (slot == NULL) return NULL;
+  slot->budget = timeout;
+  tp_time due = tp_time_after(s->now, timeout);
+  if (tp_timer_arm(s, &slot->timer, TP_TIMER_SLOT, due) != TP_OK) {
+    slot->settled = true;
+    tp_ref_release(&slot->ref);
+    return NULL;
+  }
+  tp_list_append(&s->open_slots, &slot->open);
+  s->asks++;
+  return slot;
+}
+
+tp_slot *tp_slot_open_leg(tp_system *s, tp_ref *target, tp_scatter *scatter, uint32_t leg) {
+  tp_slot *slot = new_slot(s, target);
+  if (slot == NULL) return NULL;
+  slot->scatter = scatter;
+  slot->leg = leg;
+  return slot;
+}
+
+static void tell_waiter(tp_slot *slot) {
+  if (slot->waiter != NULL) {
+    tp_schedule_run(slot->ref.system, &slot->waiter->run);
+  } else if (slot->notify) {
+    tp_schedule_run(slot->ref.system, &slot->run);
+  }
+}
+
+/* Settles an open slot; takes the value. */
+static void settle(tp_slot *slot, tp_value value, bool failed, tp_ref *from) {
+  tp_system *s = slot->ref.system;
+  slot->settled = true;
+  if (slot->scatter != NULL) {
+    tp_scatter_leg_settled(slot->scatter, slot->leg, value, failed, from);
+    return;
+  }
+  tp_timer_disarm(s, &slot->timer);
+  tp_list_remove(&slot->open);
+  s->asks--;
+  slot->outcome = (tp_outcome){failed, value, from};
+  if (from != NULL) tp_ref_retain(from);
+  tell_waiter(slot);
+}
+
+static void fail(tp_slot *slot, const char *code, tp_ref *subject) {
+  tp_fault *f = tp_fault_new(slot->ref.system, code, subject, 0);
+  if (slot->ref.system->out_of_memory != f) f->budget = slot->budget;
+  settle(slot, tp_fault_as_value(f), true, NULL);
+}
+
+void tp_slot_settle(tp_ref *ref, tp_value value, bool failed, tp_ref *from) {
+  tp_slot *slot = tp_slot_of(ref);
+  if (slot->settled) {
+    tp_value_release(ref->system, value); /* late: dropped in silence (ASK-4, DL-4) */
+    return;
+  }
+  settle(slot, value, failed || (value.flags & TP_IS_ERROR) != 0, from);
+}
+
+void tp_slot_fail(tp_ref *ref, const char *code) {
+  tp_slot *slot = tp_slot_of(ref);
+  if (!slot->settled) fail(slot, code, slot->target);
+}
+
+void tp_slot_expire(tp_slot *slot) {
+  if (slot->expires_well) {
+    settle(slot, tp_nil(), false, NULL);
+  } else {
+    fail(slot, slot->target != NULL ? "ask-timeout" : "timeout", slot->target);
+  }
+}
+
+void tp_slot_request_queued(tp_slot *slot) { slot->requests++; }
+
+void tp_slot_request_handled(tp_slot *slot) {
+  slot->requests--;
+  slot->seen = true;
+}
+
+bool tp_slot_request_lost(tp_slot *slot, tp_ref *actor) {
+  slot->requests--;
+  if (slot->settled) return true;
+  if (slot->requests > 0 || slot->seen) return false;
+  bool ending = tp_system_stopping(slot->ref.system);
+  fail(slot, ending ? "system-terminated" : "actor-stopped", actor);
+  return true;
+}
+
+void tp_slots_terminate(tp_system *s) {
+  while (!tp_list_empty(&s->open_slots)) {
+    fail(TP_CONTAINER(s->open_slots.next, tp_slot, open), "system-terminated", NULL);
+  }
+}
+
+void tp_slot_free(tp_slot *slot) {
+  tp_system *s = slot->ref.system;
+  if (!slot->settled && slot->scatter == NULL) { /* nobody can answer or look any more */
+    tp_timer_disarm(s, &slot->timer);
+    tp_list_remove(&slot->open);
+    s->asks--;
+  }
+  tp_value_release(s, slot->outcome.value);
+  if (slot->outcome.from != NULL) tp_ref_release(slot->outcome.from);
+  if (slot->target != NULL) tp_ref_release(slot->target);
+  tp_free(s, slot, sizeof *slot);
+  tp_ref_fini(s);
+}
+
+int tp_slot_new(tp_system *s, tp_time timeout, bool expires_well, tp_ref **out) {
+  tp_slot *slot = tp_slot_open(s, NULL, timeout);
+  if (slot == NULL) return TP_ENOMEM;
+  slot->expires_well = expires_well;
+  *out = &slot->ref;
+  if (tp_terminated(s)) fail(slot, "system-terminated", NULL);
+  return TP_OK;
+}
+
+int tp_ask(tp_ref *target, tp_value message, tp_time timeout, tp_ref **out) {
+  tp_system *s = target->system;
+  tp_slot *slot = tp_slot_open(s, target, timeout);
+  if (slot == NULL) {
+    tp_value_release(s, message);
+    return TP_ENOMEM;
+  }
+  int status = tp_tell(target, message, &slot->ref);
+  if (status != TP_OK) {
+    tp_ref_release(&slot->ref);
+    return status;
+  }
+  *out = &slot->ref;
+  return TP_OK;
+}
+
+bool tp_slot_settled(const tp_ref *slot) {
+  return ((const tp_slot *)(const void *)slot)->settled;
+}
+
+tp_outcome tp_slot_outcome(const tp_ref *slot) {
+  return ((const tp_slot *)(const void *)slot)->outcome;
+}
+
+void tp_slot_notify(tp_ref *ref, void *token) {
+  tp_slot *slot = tp_slot_of(ref);
+  assert(slot->waiter == NULL && !slot->notify);
+  slot->notify = true;
+  slot->token = token;
+  tp_ref_retain(ref);
+  ref->system->waits++;
+  if (slot->settled) tell_waiter(slot);
+}
+
+void tp_slot_forget(tp_ref *ref) {
+  tp_slot *slot = tp_slot_of(ref);
+  if (!slot->notify) return;
+  slot->notify = false;
+  ref->system->waits--;
+  tp_unschedule_run(ref->system, &slot->run);
+  tp_ref_release(ref);
+}

@@ -1,0 +1,60 @@
+/* Reply slots: a slot is settled once, by a reply, by its deadline, or by the end of whom it asked.
+ * Whatever a host waits for is a slot (ask, sleep, await), so there is one way to wait and one
+ * way to give up.
+ *
+ * While open, a slot knows how many requests that carry it as their sender are queued or in hand.
+ * When the last of them is lost with its actor and nobody has had a chance to keep the slot, no
+ * reply can come any more, and it fails at once (ASK-7). */
+#ifndef TP_SLOT_H
+#define TP_SLOT_H
+
+#include "list.h"
+#include "ref.h"
+#include "scheduler.h"
+#include "timer.h"
+
+struct tp_actor;
+struct tp_scatter;
+
+typedef struct tp_slot {
+  tp_ref ref; /* first: a ref to a slot is the slot */
+  tp_runnable run;
+  tp_timer timer;
+  tp_link open;         /* in the system's list of open slots */
+  tp_ref *target;       /* who was asked, counted, or NULL */
+  tp_time budget;       /* its timeout, for the error */
+  tp_outcome outcome;   /* counted, once settled */
+  struct tp_actor *waiter; /* the actor whose job waits here, or NULL */
+  void *token;          /* the host's, for whoever waits */
+  struct tp_scatter *scatter; /* the scatter of which this is a leg, or NULL */
+  uint32_t leg;
+  uint32_t requests; /* queued or in hand */
+  bool seen;         /* a handler has ended that may have kept the slot */
+  bool settled;
+  bool expires_well;
+  bool notify; /* a job is to be made for `token` */
+} tp_slot;
+
+static inline tp_slot *tp_slot_of(tp_ref *r) { return (tp_slot *)(void *)r; }
+
+/* An open slot with a deadline; `target` borrowed, or NULL. NULL when memory is out. */
+tp_slot *tp_slot_open(tp_system *s, tp_ref *target, tp_time timeout);
+
+/* The same for the leg of a scatter, which keeps the deadline for all its legs. */
+tp_slot *tp_slot_open_leg(tp_system *s, tp_ref *target, struct tp_scatter *scatter, uint32_t leg);
+
+/* The deadline has passed. */
+void tp_slot_expire(tp_slot *slot);
+
+/* A request with this slot as its sender was queued, was handled, or was lost with `actor`. Losing
+ * one is true when its asker needs no dead letter: it has been told, or had its answer already. */
+void tp_slot_request_queued(tp_slot *slot);
+void tp_slot_request_handled(tp_slot *slot);
+bool tp_slot_request_lost(tp_slot *slot, tp_ref *actor);
+
+/* Fails every open slot of the system with "system-terminated" (SYS-5). */
+void tp_slots_terminate(tp_system *s);
+
+void tp_slot_free(tp_slot *slot);
+
+#endif

@@ -1,0 +1,50 @@
+#include "strategy.h"
+
+#include "system.h"
+
+static uint32_t take_turn(tp_router *r, uint32_t index) {
+  r->next = index + 1 < r->count ? index + 1 : 0;
+  return index;
+}
+
+/* Everyone in turn (RTR-6). */
+static uint32_t round_robin(tp_actor *router) {
+  return take_turn(router->router, router->router->next);
+}
+
+/* Anyone, evenly (RTR-7). */
+static uint32_t any(tp_actor *router) {
+  return (uint32_t)tp_random(router->ref.system, router->router->count);
+}
+
+/* What stands before a new message: a message in hand counts, or a stalled routee would look idle. */
+static size_t depth(const tp_actor *routee) {
+  return (size_t)routee->mailbox.count + (routee->job != NULL ? 1 : 0);
+}
+
+/* The shortest queue; ties rotate (RTR-9). A routee that has stopped comes last. */
+static uint32_t smallest_mailbox(tp_actor *router) {
+  tp_router *r = router->router;
+  uint32_t best = r->next;
+  size_t least = SIZE_MAX;
+  for (uint32_t i = 0; i < r->count; i++) {
+    uint32_t at = (uint32_t)(((uint64_t)r->next + i) % r->count);
+    const tp_actor *routee = r->routees[at].actor;
+    size_t d = routee->closed ? SIZE_MAX : depth(routee);
+    if (d < least) {
+      least = d;
+      best = at;
+    }
+  }
+  return take_turn(r, best);
+}
+
+tp_pick *tp_strategy_pick(tp_routing routing) {
+  static tp_pick *const picks[] = {
+      [TP_ROUTE_ROUND_ROBIN] = round_robin,
+      [TP_ROUTE_RANDOM] = any,
+      [TP_ROUTE_SMALLEST_MAILBOX] = smallest_mailbox,
+      [TP_ROUTE_FIRST_COMPLETED] = NULL,
+  };
+  return picks[routing];
+}

@@ -1,0 +1,248 @@
+#include "supervision.h"
+
+#include "alloc.h"
+#include "events.h"
+#include "lifecycle.h"
+#include "router.h"
+#include "system.h"
+#include "value.h"
+
+/* Restart, at most 10 times in 60 seconds (SUP-1). */
+static const tp_supervision default_strategy = {
+    .given = true,
+    .directive = TP_DIRECTIVE_RESTART,
+    .max_restarts = 10,
+    .within = 60000 * TP_MILLISECOND,
+};
+
+static const tp_supervision *strategy_of(const tp_actor *a) {
+  const tp_supervision *own = &tp_behavior_look(a->behavior)->own;
+  if (own->given) return own;
+  if (a->parent->behavior != NULL) {
+    const tp_supervision *parents = &tp_behavior_look(a->parent->behavior)->children;
+    if (parents->given) return parents;
+  }
+  return &default_strategy;
+}
+
+/* ---- The failure ------------------------------------------------------------------------ */
+
+void tp_forget_failure(tp_actor *a) {
+  tp_system *s = a->ref.system;
+  tp_extra *x = a->extra;
+  tp_value_release(s, x->reason);
+  tp_value_release(s, x->trace);
+  tp_value_release(s, x->failed);
+  x->reason = x->trace = x->failed = tp_nil();
+}
+
+/* What a failed child has suspended already is not suspended again: its failure is now ours. */
+static void suspend_children(tp_actor *a) {
+  tp_actor *c = tp_actor_walk(a, a);
+  while (c != NULL) {
+    c->suspended++;
+    c = c->phase == TP_PHASE_FAILED ? tp_actor_walk_past(a, c) : tp_actor_walk(a, c);
+  }
+}
+
+void tp_resume_children(tp_actor *a) {
+  for (tp_actor *c = tp_actor_walk(a, a); c != NULL; c = tp_actor_walk(a, c)) {
+    if (c->suspended > 0) c->suspended--;
+    if (c->phase == TP_PHASE_FAILED) { /* it had escalated */
+      tp_forget_failure(c);
+      c->phase = TP_PHASE_RUNNING;
+      c->started = true;
+    }
+    tp_schedule_run(c->ref.system, &c->run);
+  }
+}
+
+static void publish_failure(tp_actor *a, tp_directive directive, const char *why) {
+  tp_events_publish(a->ref.system, &(tp_event){.kind = TP_EVENT_FAILED,
+                                               .subject = &a->ref,
+                                               .value = a->extra->reason,
+                                               .trace = a->extra->trace,
+                                               .directive = directive,
+                                               .code = why});
+}
+
+/* ---- Directives ------------------------------------------------------------------------- */
+
+static void resume(tp_actor *a) {
+  publish_failure(a, TP_DIRECTIVE_RESUME, NULL);
+  tp_forget_failure(a);
+  a->phase = TP_PHASE_RUNNING;
+  a->started = true;
+  tp_resume_children(a);
+  tp_schedule_run(a->ref.system, &a->run);
+}
+
+static void restart(tp_actor *a) {
+  const tp_supervision *strategy = strategy_of(a);
+  if (!tp_window_grant(a->ref.system, &a->extra->restarts, strategy->max_restarts,
+                       strategy->within)) {
+    publish_failure(a, TP_DIRECTIVE_STOP, "restart-limit");
+    tp_actor_begin_stop(a, false);
+    return;
+  }
+  publish_failure(a, TP_DIRECTIVE_RESTART, NULL);
+  tp_actor_restart(a);
+}
+
+static void stop(tp_actor *a, const char *why) {
+  publish_failure(a, TP_DIRECTIVE_STOP, why);
+  tp_actor_begin_stop(a, false);
+}
+
+/* Takes down the failure of `a`, which is suspended with all below it. False when there is no
+ * memory for that: then the actor is stopped. Takes reason, trace and message. */
+static bool note_failure(tp_actor *a, tp_value reason, tp_value trace, tp_value message) {
+  tp_system *s = a->ref.system;
+  tp_extra *x = tp_actor_extra(a);
+  if (x == NULL) {
+    tp_value_release(s, reason);
+    tp_value_release(s, trace);
+    tp_value_release(s, message);
+    tp_actor_begin_stop(a, false);
+    return false;
+  }
+  tp_forget_failure(a);
+  x->reason = reason;
+  x->trace = trace;
+  x->failed = message;
+  a->phase = TP_PHASE_FAILED;
+  suspend_children(a);
+  return true;
+}
+
+/* The parent fails with the same cause; gives it if so. Past the top of the user's tree, or where
+ * the parent is busy ending itself, the actor alone is stopped (SUP-10). */
+static tp_actor *escalate(tp_actor *a) {
+  tp_actor *parent = a->parent;
+  publish_failure(a, TP_DIRECTIVE_ESCALATE, parent->guardian ? "top-level" : NULL);
+  if (parent->guardian ||
+      (parent->phase != TP_PHASE_RUNNING && parent->phase != TP_PHASE_STARTING)) {
+    tp_actor_begin_stop(a, false);
+    return NULL;
+  }
+  tp_system *s = a->ref.system;
+  tp_value_retain(s, a->extra->reason);
+  tp_value_retain(s, a->extra->trace);
+  return note_failure(parent, a->extra->reason, a->extra->trace, tp_nil()) ? parent : NULL;
+}
+
+static void ask_decider(tp_actor *a) {
+  a->extra->next_decision = a->ref.system->decisions;
+  a->ref.system->decisions = a;
+}
+
+static void decide(tp_actor *a);
+
+static void apply(tp_actor *a, tp_directive directive, const char *why) {
+  switch (directive) {
+    case TP_DIRECTIVE_RESUME: resume(a); break;
+    case TP_DIRECTIVE_RESTART: restart(a); break;
+    case TP_DIRECTIVE_STOP: stop(a, why); break;
+    case TP_DIRECTIVE_ESCALATE:
+      a = escalate(a);
+      if (a != NULL) decide(a);
+      break;
+  }
+}
+
+/* Escalation is a loop here, so that a deep tree needs no deep stack. */
+static void decide(tp_actor *a) {
+  while (a != NULL) {
+    const tp_supervision *strategy = strategy_of(a);
+    if (a->stop != TP_STOP_NONE) {
+      stop(a, "stopping"); /* a stop wins (LIFE-6) */
+    } else if (strategy->decider.type != TP_NIL) {
+      ask_decider(a);
+    } else if (strategy->directive == TP_DIRECTIVE_ESCALATE) {
+      a = escalate(a);
+      continue;
+    } else {
+      apply(a, strategy->directive, NULL);
+    }
+    return;
+  }
+}
+
+void tp_supervise(tp_actor *a, tp_value reason, tp_value trace, tp_value message) {
+  if (note_failure(a, reason, trace, message)) decide(a);
+}
+
+/* ---- Deciders --------------------------------------------------------------------------- */
+
+bool tp_decision_next(tp_system *s, tp_job *job) {
+  while (s->decisions != NULL) {
+    tp_actor *a = s->decisions;
+    s->decisions = a->extra->next_decision;
+    if (a->phase != TP_PHASE_FAILED) continue; /* stopped meanwhile */
+    job->kind = TP_JOB_DECIDE;
+    job->actor = &a->ref;
+    job->behavior = a->behavior;
+    job->code = strategy_of(a)->decider;
+    job->reason = a->extra->reason;
+    return true;
+  }
+  return false;
+}
+
+void tp_decided(tp_job *job, tp_directive directive) {
+  tp_actor *a = tp_actor_of(job->actor);
+  if (a->phase == TP_PHASE_FAILED) apply(a, directive, NULL);
+}
+
+/* A decider that raises stops the child (SUP-7). */
+static void decider_failed(tp_job *job, tp_value reason, tp_value trace) {
+  tp_actor *a = tp_actor_of(job->actor);
+  tp_events_publish(job->system, &(tp_event){.kind = TP_EVENT_HOOK_FAILED,
+                                             .code = "decider",
+                                             .subject = job->actor,
+                                             .value = reason,
+                                             .trace = trace});
+  tp_value_release(job->system, reason);
+  tp_value_release(job->system, trace);
+  if (a->phase == TP_PHASE_FAILED) apply(a, TP_DIRECTIVE_STOP, "decider");
+}
+
+/* ---- Jobs that failed ------------------------------------------------------------------- */
+
+/* Reports what cannot be supervised and goes on as if the job had ended well. */
+static void report(tp_job *job, const char *code, tp_value reason, tp_value trace) {
+  tp_events_publish(job->system, &(tp_event){.kind = TP_EVENT_HOOK_FAILED,
+                                             .code = code,
+                                             .subject = job->actor,
+                                             .value = reason,
+                                             .trace = trace});
+  tp_value_release(job->system, reason);
+  tp_value_release(job->system, trace);
+  tp_done(job);
+}
+
+/* The asker of a message that failed its handler is not told: a restart is no stop (ASK-7). */
+static void handler_failed(tp_job *job, tp_value reason, tp_value trace) {
+  tp_value message = tp_nil();
+  if (job->kind == TP_JOB_RECEIVE) {
+    message = job->envelope.message;
+    tp_value_retain(job->system, message);
+  }
+  tp_actor_give_up(tp_actor_of(job->actor), job);
+  tp_supervise(tp_actor_of(job->actor), reason, trace, message);
+}
+
+void tp_fail(tp_job *job, tp_value reason, tp_value trace) {
+  switch (job->kind) {
+    case TP_JOB_RECEIVE:
+    case TP_JOB_PRE_START:
+    case TP_JOB_POST_RESTART: handler_failed(job, reason, trace); break;
+    case TP_JOB_DECIDE: decider_failed(job, reason, trace); break;
+    case TP_JOB_PRE_RESTART: report(job, "pre_restart", reason, trace); break;
+    case TP_JOB_POST_STOP: report(job, "post_stop", reason, trace); break;
+    case TP_JOB_ROUTE: tp_router_strategy_failed(job, reason, trace); break;
+    case TP_JOB_TIMER: report(job, "timer", reason, trace); break;
+    case TP_JOB_CLOSE: report(job, "close", reason, trace); break;
+    default: report(job, "event", reason, trace); break;
+  }
+}

@@ -1,0 +1,73 @@
+/* A system: what its parts share. */
+#ifndef TP_SYSTEM_H
+#define TP_SYSTEM_H
+
+#include "actor.h"
+#include "events.h"
+#include "list.h"
+#include "random.h"
+#include "scheduler.h"
+#include "timer.h"
+#include "troupe.h"
+
+typedef enum tp_system_phase {
+  TP_SYSTEM_RUNNING,
+  TP_SYSTEM_DRAINING,      /* actors handle the mail they have (SYS-5) */
+  TP_SYSTEM_STOPPING_USER, /* "/user" is being stopped */
+  TP_SYSTEM_STOPPING,      /* "/system", then the root */
+  TP_SYSTEM_TERMINATED,
+} tp_system_phase;
+
+typedef struct tp_names {
+  tp_actor **buckets;
+  size_t count, size;
+} tp_names;
+
+struct tp_system {
+  tp_host host;
+  tp_time now;
+
+  tp_ready ready;
+  tp_actor *turn;       /* whose turn it is, counted, or NULL */
+  uint32_t turn_left;   /* messages it may still handle */
+  tp_actor *decisions;  /* failed actors whose decider is to be asked, the latest first */
+  tp_events events;
+  tp_timers timers;
+  void *ring_pool;      /* buffers of empty mailboxes */
+
+  tp_actor *root, *user, *system; /* guardians, counted */
+  tp_names names;
+  tp_link open_slots;
+  tp_link resolutions; /* selections that wait for their actor */
+  tp_link ticks;       /* timers of the system itself */
+  tp_fault *out_of_memory;
+  tp_rng rng;
+  uint32_t throughput;
+  tp_time drain_timeout;
+  tp_timer deadline; /* of the phase, while terminating */
+  uint8_t phase;     /* tp_system_phase */
+  bool freed;        /* the host has let go; only stale refs are left */
+
+  uint64_t uids;    /* given so far */
+  size_t holders;   /* of this struct: the host, and each ref */
+  size_t actors, queued, asks, scatters, waits, bytes;
+
+  char *name;
+};
+
+/* Counts a holder of the system's memory, or gives a count back. */
+static inline void tp_system_hold(tp_system *s) { s->holders++; }
+void tp_system_drop(tp_system *s);
+
+/* From the end of draining on. */
+static inline bool tp_system_stopping(const tp_system *s) {
+  return s->phase >= TP_SYSTEM_STOPPING_USER;
+}
+
+/* Nothing can run: goes on with terminating if that was what it waited for. True when it did. */
+bool tp_system_at_rest(tp_system *s);
+
+/* A guardian has stopped. */
+void tp_system_guardian_gone(tp_system *s, const tp_actor *guardian);
+
+#endif

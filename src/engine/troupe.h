@@ -1,0 +1,423 @@
+/* The actor engine: mailboxes, scheduling, timers, supervision, routing and gathering.
+ *
+ * The engine knows no scripting language, no event loop and no clock. A host embeds it: it gives
+ * the time (tp_advance), asks for the next piece of user code to run (tp_next), runs it, and says
+ * how it ended (tp_done, tp_wait, tp_fail). Whatever needs no user code happens inside tp_next.
+ * The engine never calls user code, so nothing of the host's can unwind one of its frames.
+ *
+ * One system and all its handles belong to one thread. Functions that can fail return 0 or a
+ * negative tp_error and leave everything as it was. "Borrowed" arguments stay the caller's;
+ * "taken" ones become the engine's, also when the call fails; a result that is "given" must be
+ * released by the caller. Times are nanoseconds. */
+#ifndef TP_TROUPE_H
+#define TP_TROUPE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct tp_system tp_system;
+typedef struct tp_ref tp_ref;           /* a counted handle: an actor, or a reply slot */
+typedef struct tp_behavior tp_behavior; /* counted, immutable: how actors are made */
+typedef struct tp_fault tp_fault;       /* counted: a failure that the engine itself reports */
+typedef struct tp_tick tp_tick;         /* counted: a timer of an actor or of a system */
+typedef int64_t tp_time;                /* nanoseconds on the host's monotonic clock */
+
+#define TP_NEVER INT64_MAX
+#define TP_MILLISECOND ((tp_time)1000000)
+
+typedef enum tp_error {
+  TP_OK = 0,
+  TP_ENOMEM = -1,      /* out of memory; nothing has changed */
+  TP_EEXIST = -2,      /* a live sibling has that name */
+  TP_ESTOPPED = -3,    /* the actor is stopping or has stopped */
+  TP_ETERMINATED = -4, /* the system is terminating or has terminated */
+} tp_error;
+
+/* ---- Values ---------------------------------------------------------------------------- */
+
+typedef enum tp_type {
+  TP_NIL,
+  TP_BOOLEAN,
+  TP_INTEGER,
+  TP_NUMBER,
+  TP_POINTER, /* the host's, uncounted */
+  TP_HOST,    /* the host's, counted by tp_host.retain and tp_host.release */
+  TP_REF,     /* a counted tp_ref */
+  TP_FAULT,   /* a counted tp_fault */
+  TP_SIGNAL,  /* as.integer is a tp_signal */
+  TP_TICK,    /* internal: a timer's message that is queued */
+} tp_type;
+
+typedef enum tp_signal {
+  TP_POISON_PILL, /* drain, then stop (STOP-1) */
+  TP_KILL,        /* fail with "killed" when its turn comes (SUP-11) */
+} tp_signal;
+
+/* Flags of a value. */
+enum {
+  TP_IS_ERROR = 1,  /* replying with it fails the ask (ASK-5) */
+  TP_BROADCAST = 2, /* a router sends it to every routee, without the flag (RTR-5) */
+  TP_UNLAMENTED = 4, /* its loss is no dead letter (DL-3) */
+};
+
+/* 16 bytes, copied freely. Copying does not count: see tp_value_retain. */
+typedef struct tp_value {
+  uint8_t type;
+  uint8_t flags;
+  union {
+    bool boolean;
+    int64_t integer;
+    double number;
+    void *pointer;
+    uint64_t host;
+    tp_ref *ref;
+    tp_fault *fault;
+    tp_tick *tick;
+  } as;
+} tp_value;
+
+static inline tp_value tp_nil(void) { return (tp_value){.type = TP_NIL}; }
+
+static inline tp_value tp_integer(int64_t i) {
+  return (tp_value){.type = TP_INTEGER, .as.integer = i};
+}
+
+void tp_value_retain(tp_system *s, tp_value v);
+void tp_value_release(tp_system *s, tp_value v);
+
+typedef struct tp_envelope {
+  tp_value message;
+  tp_ref *sender; /* or NULL */
+} tp_envelope;
+
+/* ---- The host -------------------------------------------------------------------------- */
+
+/* What the engine needs of its embedder. No function may raise or call back into the engine. */
+typedef struct tp_host {
+  void *context;
+  void (*retain)(void *context, uint64_t host);  /* counts a TP_HOST value once more */
+  void (*release)(void *context, uint64_t host); /* gives back one count */
+  /* As lua_Alloc: frees when new_size is 0, else NULL on failure. Must outlive every ref. */
+  void *(*allocate)(void *allocator, void *block, size_t old_size, size_t new_size);
+  void *allocator;
+} tp_host;
+
+/* ---- Systems --------------------------------------------------------------------------- */
+
+typedef struct tp_system_options {
+  const char *name;      /* copied */
+  uint64_t seed;         /* of everything random in the system */
+  uint32_t throughput;   /* messages a turn, at least 1 (DISP-1) */
+  tp_time drain_timeout; /* how long tp_terminate lets actors drain (SYS-5) */
+  tp_time now;           /* the time at which the system begins */
+} tp_system_options;
+
+/* Gives a system with its guardians, "/", "/user" and "/system" (SYS-2). */
+int tp_system_new(const tp_host *host, const tp_system_options *options, tp_system **out);
+
+/* Ends a system at once and without running user code: everything is released, every ref turns
+ * stale. Jobs that have not ended are over with it; their structs must still be there. Refs may
+ * outlive the system. */
+void tp_system_free(tp_system *s);
+
+const char *tp_system_name(const tp_system *s);
+
+/* Starts the orderly end: drain, stop "/user", then "/system" (SYS-4 .. SYS-6). Idempotent. */
+void tp_terminate(tp_system *s);
+bool tp_terminating(const tp_system *s); /* from tp_terminate on */
+bool tp_terminated(const tp_system *s);  /* when the last actor has stopped */
+
+/* Moves the clock; it never moves back. Deadlines that are due take effect in order. */
+void tp_advance(tp_system *s, tp_time now);
+tp_time tp_now(const tp_system *s);
+tp_time tp_next_deadline(const tp_system *s); /* TP_NEVER when there is none */
+
+typedef struct tp_stats {
+  size_t actors;   /* live ones, guardians not counted */
+  size_t queued;   /* messages in mailboxes */
+  size_t asks;     /* reply slots that are open */
+  size_t scatters; /* scatters that are open */
+  size_t timers;   /* deadlines of any kind */
+  size_t waits;    /* jobs that wait (tp_wait) */
+  size_t bytes;    /* memory the engine holds */
+} tp_stats;
+
+void tp_system_stats(const tp_system *s, tp_stats *out);
+
+/* Uniform in [0, n); n at least 1. */
+uint64_t tp_random(tp_system *s, uint64_t n);
+
+/* ---- Behaviors ------------------------------------------------------------------------- */
+
+/* Hooks that a behavior has; the engine makes no job for one that it has not. */
+enum {
+  TP_HOOK_PRE_START = 1,
+  TP_HOOK_POST_STOP = 2,
+  TP_HOOK_PRE_RESTART = 4,  /* without it, post_stop's job is made (LIFE-4) */
+  TP_HOOK_POST_RESTART = 8, /* without it, pre_start's job is made */
+};
+
+typedef enum tp_directive {
+  TP_DIRECTIVE_RESUME,
+  TP_DIRECTIVE_RESTART,
+  TP_DIRECTIVE_STOP,
+  TP_DIRECTIVE_ESCALATE,
+} tp_directive;
+
+/* How failures of a child are answered (one for one). */
+typedef struct tp_supervision {
+  bool given;             /* false: somebody else decides (SPAWN-5) */
+  tp_directive directive; /* when decider is nil */
+  tp_value decider;       /* host code that picks the directive, or nil */
+  int64_t max_restarts;   /* -1 is no limit (SUP-5) */
+  tp_time within;         /* the sliding window of max_restarts; TP_NEVER for one that never ends */
+} tp_supervision;
+
+typedef enum tp_routing {
+  TP_ROUTE_NONE,
+  TP_ROUTE_ROUND_ROBIN,
+  TP_ROUTE_RANDOM,
+  TP_ROUTE_BROADCAST,
+  TP_ROUTE_SMALLEST_MAILBOX,
+  TP_ROUTE_CUSTOM,
+  TP_ROUTE_FIRST_COMPLETED, /* scatter/gather, the first success answers */
+} tp_routing;
+
+typedef enum tp_on_routee_stop {
+  TP_ROUTEE_REMOVE,
+  TP_ROUTEE_KEEP,
+  TP_ROUTEE_RESPAWN,
+} tp_on_routee_stop;
+
+typedef struct tp_behavior_spec {
+  tp_value code;       /* taken; for the host alone: what its hooks are */
+  tp_value receive;    /* taken; for the host alone: what handles messages */
+  uint32_t hooks;      /* TP_HOOK_... */
+  uint32_t throughput; /* 0: the system's */
+  bool keep_children;  /* children survive a restart (LIFE-5) */
+  tp_supervision own;      /* of an actor with this behavior; decider taken */
+  tp_supervision children; /* of its children, where they say nothing; decider taken */
+
+  /* A pool router; all else but `own` is unused then. */
+  tp_routing routing;
+  uint32_t size;       /* routees, at least 1 */
+  tp_behavior *routee; /* borrowed */
+  tp_on_routee_stop on_routee_stop;
+  tp_time timeout;   /* of a scatter */
+  tp_value strategy; /* taken; host code of a custom strategy */
+} tp_behavior_spec;
+
+int tp_behavior_new(tp_system *s, const tp_behavior_spec *spec, tp_behavior **out);
+void tp_behavior_retain(tp_behavior *b);
+void tp_behavior_release(tp_behavior *b);
+const tp_behavior_spec *tp_behavior_look(const tp_behavior *b);
+
+/* ---- Refs ------------------------------------------------------------------------------ */
+
+void tp_ref_retain(tp_ref *r);
+void tp_ref_release(tp_ref *r);
+
+bool tp_ref_is_actor(const tp_ref *r); /* else it is a reply slot */
+bool tp_ref_alive(const tp_ref *r);    /* not stopped; a slot: open */
+uint64_t tp_ref_uid(const tp_ref *r);
+tp_system *tp_ref_system(const tp_ref *r); /* NULL when the system has been freed */
+tp_ref *tp_ref_parent(const tp_ref *r);    /* borrowed; NULL for the root and for slots */
+
+/* Writes the path (PATH-1) or the last name, at most `size` bytes with the final zero. Returns
+ * the length of the whole, as snprintf does. */
+size_t tp_ref_path(const tp_ref *r, char *buffer, size_t size);
+size_t tp_ref_name(const tp_ref *r, char *buffer, size_t size);
+
+tp_ref *tp_root(tp_system *s); /* borrowed */
+tp_ref *tp_user_guardian(tp_system *s);
+
+/* The actor at `path` ("/user/a", without the system), borrowed; NULL when there is none. */
+tp_ref *tp_lookup(tp_system *s, const char *path, size_t length);
+
+/* Live children in the order they were spawned, borrowed: `after` NULL for the first. */
+tp_ref *tp_next_child(const tp_ref *parent, const tp_ref *after);
+tp_ref *tp_child(const tp_ref *parent, const char *name, size_t length);
+
+/* Spawns below `parent` (SPAWN-1). `name` NULL for "$<n>" (PATH-4); it is not checked further.
+ * Borrows `behavior`; gives *out. TP_EEXIST, TP_ESTOPPED, TP_ETERMINATED, TP_ENOMEM. */
+int tp_spawn(tp_ref *parent, tp_behavior *behavior, const char *name, size_t length,
+             tp_ref **out);
+
+/* Tells `message` (taken) to `target`, with `sender` (borrowed, or NULL). A stopped actor's mail
+ * is dead-lettered, which is no error (TELL-5). To a slot it is a reply (ASK-10). */
+int tp_tell(tp_ref *target, tp_value message, tp_ref *sender);
+
+/* Answers `target`: the sender of a message, which may be a slot or an actor. `from` (borrowed, or
+ * NULL) is who answers. A value that is an error, or `failed`, fails an ask (ASK-5). */
+int tp_reply(tp_ref *target, tp_value value, bool failed, tp_ref *from);
+
+int tp_stop(tp_ref *actor);       /* after the mail it has (STOP-1) */
+void tp_stop_now(tp_ref *actor);  /* hard: without its mail, abandoning a wait (STOP-2) */
+void tp_stop_after(tp_ref *actor); /* itself: when the job in hand is done (STOP-2) */
+
+/* What the host keeps for the running incarnation of an actor (SPAWN-4); released by the engine
+ * at restart and stop. tp_actor_set_state takes it. */
+tp_value tp_actor_state(const tp_ref *actor);
+void tp_actor_set_state(tp_ref *actor, tp_value state);
+tp_behavior *tp_actor_behavior(const tp_ref *actor);
+bool tp_actor_can_spawn(const tp_ref *actor); /* SPAWN-6 */
+tp_ref *tp_actor_sender(const tp_ref *actor); /* of the message in hand, borrowed (TELL-4) */
+
+/* ---- Reply slots ----------------------------------------------------------------------- */
+
+/* A slot is settled once: by a reply, by its deadline, by the end of whom it asked. A job waits
+ * for one slot at a time. Every wait of a host is a slot. */
+
+/* Asks `target` (ASK-1): tells `message` (taken) with a new slot as its sender, and gives the slot.
+ * TP_ENOMEM. */
+int tp_ask(tp_ref *target, tp_value message, tp_time timeout, tp_ref **slot);
+
+/* Gives an open slot with a deadline (TP_NEVER for none). When `expires_well` the deadline is a
+ * success with nil: a sleep. */
+int tp_slot_new(tp_system *s, tp_time timeout, bool expires_well, tp_ref **slot);
+
+/* Settles with `value` (taken), borrowing `from`. Does nothing to a settled slot but release. */
+void tp_slot_settle(tp_ref *slot, tp_value value, bool failed, tp_ref *from);
+
+/* Settles with a fault: "cancelled", "system-terminated". */
+void tp_slot_fail(tp_ref *slot, const char *code);
+
+/* The outcome of a settled slot, borrowed. */
+typedef struct tp_outcome {
+  bool failed;
+  tp_value value;
+  tp_ref *from; /* or NULL */
+} tp_outcome;
+
+bool tp_slot_settled(const tp_ref *slot);
+tp_outcome tp_slot_outcome(const tp_ref *slot);
+
+/* When it settles, a TP_JOB_RESUME with `token` and no actor is made. The token must stay good
+ * until then, or until tp_slot_forget. */
+void tp_slot_notify(tp_ref *slot, void *token);
+void tp_slot_forget(tp_ref *slot);
+
+/* Settles `slot` (borrowed) with a ref when an actor is at `path`, now or later (SEL-1). The
+ * path is copied. TP_ENOMEM. */
+int tp_resolve(tp_system *s, const char *path, size_t length, tp_ref *slot);
+
+/* ---- Faults ---------------------------------------------------------------------------- */
+
+/* What the engine reports when no user code did: a code and what is needed to explain it. */
+struct tp_fault {
+  uint32_t count;
+  const char *code; /* "ask-timeout", "actor-stopped", "scatter-failed", ... */
+  tp_ref *subject;  /* whom it is about, or NULL */
+  tp_time budget;   /* of a time-out */
+  uint32_t members; /* of an aggregate */
+  uint32_t asked;   /* routees of a scatter */
+  tp_value member[];
+};
+
+/* ---- Timers ---------------------------------------------------------------------------- */
+
+typedef enum tp_repeat {
+  TP_ONCE,
+  TP_FIXED_DELAY, /* the next delay begins when the tick has been handled (TMR-3) */
+  TP_FIXED_RATE,  /* ticks stay on the grid; missed ones are skipped */
+} tp_repeat;
+
+/* Starts a timer that tells `actor` (borrowed) `message` (taken); it ends with the incarnation.
+ * Gives *out, which the caller may release at once. Delays may be 0, intervals may not. */
+int tp_timer_start(tp_ref *actor, tp_value message, tp_repeat repeat, tp_time delay,
+                   tp_time interval, tp_tick **out);
+
+/* Starts a timer of the system, whose job is TP_JOB_TIMER with `function` (taken). */
+int tp_schedule(tp_system *s, tp_value function, tp_time delay, tp_time interval, tp_tick **out);
+
+/* True when a tick was prevented: a queued one is not delivered either (TMR-2). */
+bool tp_tick_cancel(tp_tick *t);
+bool tp_tick_active(const tp_tick *t);
+void tp_tick_retain(tp_tick *t);
+void tp_tick_release(tp_tick *t);
+
+/* ---- Events ---------------------------------------------------------------------------- */
+
+typedef enum tp_event_kind {
+  TP_EVENT_STARTED,     /* subject */
+  TP_EVENT_RESTARTED,   /* subject, value: the reason */
+  TP_EVENT_STOPPED,     /* subject */
+  TP_EVENT_FAILED,      /* subject, value: the reason, trace, directive; code says why, or NULL */
+  TP_EVENT_HOOK_FAILED, /* subject, value, trace: post_stop or pre_restart raised (LIFE-7) */
+  TP_EVENT_DEAD_LETTER, /* subject: the recipient, value: the message, sender, code: the reason */
+  TP_EVENT_WARNING,     /* subject, code: "no-reply-target", "respawn-limit", ... */
+  TP_EVENT_KINDS,
+} tp_event_kind;
+
+typedef struct tp_event {
+  tp_event_kind kind;
+  tp_directive directive;
+  const char *code;
+  tp_ref *subject;
+  tp_ref *sender;
+  tp_value value;
+  tp_value trace;
+} tp_event;
+
+/* Which kinds are worth a job: a set of 1u << kind. None at first. */
+void tp_events_want(tp_system *s, uint32_t kinds);
+
+/* ---- Jobs ------------------------------------------------------------------------------ */
+
+typedef enum tp_job_kind {
+  TP_JOB_RECEIVE,      /* actor, behavior, envelope; `tick` when a timer sent it */
+  TP_JOB_PRE_START,    /* actor, behavior */
+  TP_JOB_POST_STOP,    /* actor, behavior */
+  TP_JOB_PRE_RESTART,  /* actor, behavior, reason, envelope: the message that failed, if any */
+  TP_JOB_POST_RESTART, /* actor, behavior, reason */
+  TP_JOB_DECIDE,       /* actor: who failed, code: the decider, reason; end with tp_decided */
+  TP_JOB_ROUTE,        /* actor: the router, code: the strategy, envelope, index; tp_routed */
+  TP_JOB_TIMER,        /* code: a function of tp_schedule */
+  TP_JOB_RESUME,       /* token: go on with what waits there; actor when it is a handler */
+  TP_JOB_CLOSE,        /* token: give up what waits there (LIFE-9) */
+  TP_JOB_EVENT,        /* event */
+} tp_job_kind;
+
+/* A piece of user code to run. What it points to is owned by the engine until the job ends. The
+ * struct itself is the host's and must stay where it is until then, also while the job waits. */
+typedef struct tp_job {
+  tp_job_kind kind;
+  tp_system *system;
+  tp_ref *actor;
+  tp_behavior *behavior;
+  tp_envelope envelope;
+  tp_value reason;
+  tp_value code;
+  uint64_t index;
+  void *token;
+  tp_tick *tick;
+  tp_event event;
+} tp_job;
+
+/* Fills `job` with the next piece of user code; false when nothing can run now. */
+bool tp_next(tp_system *s, tp_job *job);
+
+/* The job ran to its end. A TP_JOB_RESUME needs no end of its own: the job that waited goes on. */
+void tp_done(tp_job *job);
+
+/* The job waits for `slot` (borrowed). When that has settled, a TP_JOB_RESUME with `token` comes; a
+ * TP_JOB_CLOSE instead if its actor cannot go on (LIFE-9): close what waits, then end both jobs
+ * with tp_done on the TP_JOB_CLOSE. */
+void tp_wait(tp_job *job, tp_ref *slot, void *token);
+
+/* The job raised `reason`; `trace` explains it in logs. Both taken. */
+void tp_fail(tp_job *job, tp_value reason, tp_value trace);
+
+/* Ends TP_JOB_DECIDE. */
+void tp_decided(tp_job *job, tp_directive directive);
+
+/* Ends TP_JOB_ROUTE: sends the message to each of `routees` (borrowed). A strategy that failed ends
+ * with tp_fail (RTR-11). */
+void tp_routed(tp_job *job, tp_ref *const *routees, size_t count);
+
+/* The routees of a pool router that get mail, in order, borrowed; `size` slots at most are filled.
+ * Returns how many there are. */
+size_t tp_routees(const tp_ref *router, tp_ref **out, size_t size);
+
+#endif
