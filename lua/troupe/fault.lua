@@ -1,5 +1,6 @@
 --- The error values of the failures that the engine reports.  (ASK-6, ASK-7, SG-5)
 local errors = require "troupe.errors"
+local text = require "troupe.text"
 
 local fault = {}
 
@@ -49,6 +50,10 @@ local builders = {
 
   ["cancelled"] = function(path)
     return errors.new("CancelledError", "the wait was cancelled", { path = path })
+  end,
+
+  ["out-of-memory"] = function()
+    return errors.new("OutOfMemoryError", "not enough memory")
   end,
 
   ["killed"] = function(path)
@@ -101,6 +106,15 @@ function fault.build(code, path, ms, members, count)
   local builder = builders[code]
   if not builder then error(("no such failure: %s"):format(code), 2) end
   return builder(path, ms, members, count)
+end
+
+--- The reason of a failed start.  (LIFE-3)
+---@param cause any    what the hook raised
+---@param path string  the text of the actor's path
+---@return troupe.Error
+function fault.initialization(cause, path)
+  local message = ("%s could not start: %s"):format(path, text.of(cause))
+  return errors.new("ActorInitializationError", message, { path = path, cause = cause })
 end
 
 return fault

@@ -43,7 +43,7 @@ typedef struct host_frame host_frame;
 
 struct host {
   tp_system *system;
-  void *data; /* of the test, for its steps */
+  void *data; /* of the test, for its steps: see host_data */
   bool lenient;
   bool abrupt; /* close without an orderly end first */
 
@@ -83,12 +83,10 @@ int host_start(host *h, const tp_system_options *options);
 
 tp_system_options host_defaults(void);
 
-/* Terminates the system, checks that nothing is left open in it, frees it, and fails the test
- * when the engine has kept memory or a value. An `abrupt` one is freed as it stands. */
+/* Terminates the system and checks that nothing is left open in it and that every value has been
+ * given back; frees it and checks that every block has. An `abrupt` one is freed as it stands; its
+ * values count as taken back by the host. */
 void host_close(host *h);
-
-/* The same without a check, for a test that has failed already. Returns what was left. */
-size_t host_discard(host *h);
 
 /* For cmocka: a started host as the test's state. */
 int host_setup(void **state);
@@ -96,6 +94,10 @@ int host_teardown(void **state);
 
 #define HOST_TEST(title, function)                                                                 \
   { title, function, host_setup, host_teardown, NULL }
+
+/* Zeroed memory for what a test shares with its steps: h->data until the host closes, so that a step
+ * that runs after the test has ended finds it still there. */
+void *host_data(host *h, size_t size);
 
 /* ---- Running ---------------------------------------------------------------------------- */
 
@@ -122,7 +124,8 @@ void host_forget(host *h);
 size_t host_count(const host *h, const char *word);
 
 /* Logs these kinds of events (a set of 1u << TP_EVENT_...): !started:a, !restarted:a:7 (reason),
- * !stopped:a, !failed:a:7:restart, !hook_failed:a:7, !dead:a:7:stopped, !warning:a:code. */
+ * !stopped:a, !failed:a:7:restart, !hook_failed:a:7, !dead:a:7:stopped, !warning:a:code. Where an
+ * event has no subject, as with a function of a timer, "-" stands for it. */
 void host_want(host *h, uint32_t kinds);
 
 #define HOST_DEAD_LETTERS (1u << TP_EVENT_DEAD_LETTER)
@@ -203,6 +206,9 @@ void host_route(host *h, tp_job *job, tp_ref *const *routees, size_t count);
 
 /* Answers the sender of the message in hand, if there is one, with `value` (taken). */
 void host_reply(host *h, tp_job *job, tp_value value, bool failed);
+
+/* The hook that the job is to run: "pre_start", ... */
+const char *host_hook(const tp_job *job);
 
 /* Ready-made steps. */
 void host_nothing(host *h, tp_job *job);

@@ -88,8 +88,7 @@ static void expect_next(host *h, tp_job *job) {
 static void delivers_a_million_and_shrinks(void **state) {
   enum { MILLION = 1000000 };
   host *h = *state;
-  int64_t expected = 0;
-  h->data = &expected;
+  int64_t *expected = host_data(h, sizeof *expected);
   tp_ref *a = host_spawn(h, expect_next, "a");
   host_run(h);
   size_t before = bytes_held(h);
@@ -99,7 +98,7 @@ static void delivers_a_million_and_shrinks(void **state) {
   assert_in_range(bytes_held(h) - before, MILLION * 24, MILLION * 64);
   host_run(h);
 
-  assert_int_equal(expected, MILLION);
+  assert_int_equal(*expected, MILLION);
   assert_int_equal(queued(h), 0);
   assert_in_range(bytes_held(h), 0, before + 4096);
   assert_int_equal(bytes_held(h), h->bytes);
@@ -108,8 +107,7 @@ static void delivers_a_million_and_shrinks(void **state) {
 static void shrinks_while_it_drains(void **state) {
   enum { COUNT = 100000, LEFT = 100 };
   host *h = *state;
-  int64_t expected = 0;
-  h->data = &expected;
+  int64_t *expected = host_data(h, sizeof *expected);
   tp_ref *a = host_spawn(h, expect_next, "a");
   host_run(h);
   size_t before = bytes_held(h);
@@ -120,7 +118,7 @@ static void shrinks_while_it_drains(void **state) {
   assert_int_equal(queued(h), LEFT);
   assert_in_range(bytes_held(h), 0, before + 32768);
   host_run(h);
-  assert_int_equal(expected, COUNT);
+  assert_int_equal(*expected, COUNT);
 }
 
 static void tell_oneself_again(host *h, tp_job *job) {
@@ -130,8 +128,8 @@ static void tell_oneself_again(host *h, tp_job *job) {
 
 static void does_not_grow_with_traffic(void **state) {
   host *h = *state;
-  int64_t left = 100000;
-  h->data = &left;
+  int64_t *left = host_data(h, sizeof *left);
+  *left = 100000;
   tp_ref *a = host_spawn(h, tell_oneself_again, "a");
   for (int i = 0; i < 100; i++) host_send(h, a, 1);
   host_run_one(h);

@@ -86,8 +86,7 @@ static void resume_runs_no_hooks(void **state) {
 
 static void stop_takes_children_first(void **state) {
   host *h = *state;
-  tp_ref *a =
-      spawn_hooked(h, user(h), "a", directive(TP_DIRECTIVE_STOP), TP_HOOK_POST_STOP);
+  tp_ref *a = spawn_hooked(h, user(h), "a", directive(TP_DIRECTIVE_STOP), TP_HOOK_POST_STOP);
   spawn_hooked(h, a, "b", directive(TP_DIRECTIVE_STOP), TP_HOOK_POST_STOP);
   host_want(h, HOST_DEAD_LETTERS);
   host_run(h);
@@ -221,9 +220,7 @@ static void a_decider_picks_the_directive(void **state) {
   assert_false(tp_ref_alive(a));
 }
 
-static void decide_restart(host *h, tp_job *job) {
-  host_decide(h, job, TP_DIRECTIVE_RESTART);
-}
+static void decide_restart(host *h, tp_job *job) { host_decide(h, job, TP_DIRECTIVE_RESTART); }
 
 static void a_deciders_restarts_are_counted(void **state) {
   host *h = *state;
@@ -297,8 +294,7 @@ static void decides_while_the_parent_waits(void **state) {
 
 static void grants_n_restarts(void **state) {
   host *h = *state;
-  tp_ref *a =
-      spawn_hooked(h, user(h), "a", restarts(3, TP_NEVER), TP_HOOK_POST_RESTART);
+  tp_ref *a = spawn_hooked(h, user(h), "a", restarts(3, TP_NEVER), TP_HOOK_POST_RESTART);
   host_want(h, HOST_DEAD_LETTERS);
   SEND(h, a, -1, -1, -1, 1, -1, 2);
   host_run(h);
@@ -461,6 +457,7 @@ static void a_wait_ends_when_the_actor_is_resumed(void **state) {
   tp_ref *b = host_spawn_spec(h, a, spec, "b");
   host_send(h, b, 1);
   host_send(h, b, 2);
+  host_run(h);
   host_send(h, a, -1);
   host_advance(h, 100);
   assert_log(h, "a:-1 a:pre_restart");
@@ -474,10 +471,11 @@ static void a_wait_ends_when_the_actor_is_resumed(void **state) {
 
 static void overlapping_failures_do_not_freeze(void **state) {
   host *h = *state;
-  tp_behavior_spec spec = {.receive = host_code(h, host_fragile), .keep_children = true};
-  tp_ref *a = host_spawn_spec(h, user(h), spec, "a");
-  tp_ref *b = host_spawn_spec(h, a, spec, "b");
-  tp_ref *c = host_spawn_spec(h, b, spec, "c");
+  tp_behavior *fragile = host_behavior(
+      h, (tp_behavior_spec){.receive = host_code(h, host_fragile), .keep_children = true});
+  tp_ref *a = host_spawn_behavior(h, user(h), fragile, "a");
+  tp_ref *b = host_spawn_behavior(h, a, fragile, "b");
+  tp_ref *c = host_spawn_behavior(h, b, fragile, "c");
   for (int round = 0; round < 3; round++) {
     SEND(h, c, -1);
     SEND(h, b, -1);
@@ -531,11 +529,6 @@ static void the_last_failure_is_published_as_a_stop(void **state) {
   assert_log(h, "a:-1 !failed:a:-1:restart a:-2 !failed:a:-2:stop !stopped:a");
 }
 
-static void raise_with_trace(host *h, tp_job *job) {
-  (void)h;
-  tp_fail(job, tp_integer(1), tp_integer(2));
-}
-
 static void a_failure_is_published_with_its_trace(void **state) {
   host *h = *state;
   tp_ref *a = host_spawn(h, host_nothing, "a");
@@ -545,7 +538,7 @@ static void a_failure_is_published_with_its_trace(void **state) {
 
   tp_job job;
   assert_true(tp_next(h->system, &job));
-  raise_with_trace(h, &job);
+  tp_fail(&job, tp_integer(1), tp_integer(2));
   assert_true(tp_next(h->system, &job));
 
   assert_int_equal(job.kind, TP_JOB_EVENT);
@@ -618,23 +611,17 @@ int main(void) {
       HOST_TEST("SUP-4 resume runs no hooks", resume_runs_no_hooks),
       HOST_TEST("SUP-4 stop takes children first, then dead-letters the mail in order",
                 stop_takes_children_first),
-      HOST_TEST("SUP-4 escalate fails the parent with the same cause",
-                escalate_fails_the_parent),
-      HOST_TEST("SUP-4 an escalation goes on from parent to parent",
-                escalates_as_far_as_it_goes),
+      HOST_TEST("SUP-4 escalate fails the parent with the same cause", escalate_fails_the_parent),
+      HOST_TEST("SUP-4 an escalation goes on from parent to parent", escalates_as_far_as_it_goes),
       HOST_TEST("SUP-10 escalation past the top stops that actor alone",
                 escalation_past_the_top_stops_one_actor),
       HOST_TEST("SUP-1 the default restarts ten times", the_default_restarts_ten_times),
       HOST_TEST("SUP-1 the default forgets after a minute", the_default_forgets_after_a_minute),
-      HOST_TEST("SPAWN-5 the parent's rule beats the default",
-                the_parents_rule_beats_the_default),
-      HOST_TEST("SPAWN-5 the child's rule beats the parent's",
-                the_childs_rule_beats_the_parents),
+      HOST_TEST("SPAWN-5 the parent's rule beats the default", the_parents_rule_beats_the_default),
+      HOST_TEST("SPAWN-5 the child's rule beats the parent's", the_childs_rule_beats_the_parents),
       HOST_TEST("SUP-2 a decider picks the directive", a_decider_picks_the_directive),
-      HOST_TEST("SUP-5 restarts that a decider picks are counted",
-                a_deciders_restarts_are_counted),
-      HOST_TEST("SUP-7 a decider that fails stops the child",
-                a_decider_that_fails_stops_the_child),
+      HOST_TEST("SUP-5 restarts that a decider picks are counted", a_deciders_restarts_are_counted),
+      HOST_TEST("SUP-7 a decider that fails stops the child", a_decider_that_fails_stops_the_child),
       HOST_TEST("SUP-7 a decider that fails is reported", a_decider_that_fails_is_reported),
       HOST_TEST("SUP-13 a failure is decided while the parent's handler waits",
                 decides_while_the_parent_waits),
@@ -644,8 +631,7 @@ int main(void) {
                 grants_without_limit),
       HOST_TEST("SUP-5 the window slides", the_window_slides),
       HOST_TEST("SUP-5 the window has no fixed borders", counts_no_interval_twice),
-      HOST_TEST("SUP-5 windows longer than the clock's past are no matter",
-                survives_a_late_clock),
+      HOST_TEST("SUP-5 windows longer than the clock's past are no matter", survives_a_late_clock),
       HOST_TEST("SUP-5 each child has its own budget", has_a_budget_for_each_child),
       HOST_TEST("SUP-5 resumes are not counted", resumes_are_not_counted),
       HOST_TEST("SUP-3 descendants of a failed actor are suspended", descendants_are_suspended),

@@ -6,6 +6,7 @@
 #include "alloc.h"
 #include "names.h"
 #include "system.h"
+#include "value.h"
 
 static int set_name(tp_system *s, tp_actor *a, const char *name, size_t length) {
   if (name == NULL) return TP_OK;
@@ -79,7 +80,7 @@ static void free_extra(tp_system *s, tp_actor *a) {
   assert(tp_list_empty(&x->ticks));
   tp_value_release(s, x->reason);
   tp_value_release(s, x->trace);
-  tp_value_release(s, x->failed);
+  tp_envelope_release(s, &x->failed);
   tp_window_fini(s, &x->restarts);
   tp_free(s, x, sizeof *x);
   a->extra = NULL;

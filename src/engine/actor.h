@@ -43,7 +43,7 @@ typedef struct tp_family {
 typedef struct tp_extra {
   tp_link ticks; /* timers of this incarnation */
   tp_value reason, trace; /* of the failure that is being dealt with */
-  tp_value failed;        /* the message in whose handling it happened */
+  tp_envelope failed;     /* what it was handling; its asker is not let go of before the decision */
   tp_window restarts;     /* granted to it lately (SUP-5) */
   struct tp_actor *next_decision;
 } tp_extra;

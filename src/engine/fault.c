@@ -25,6 +25,11 @@ tp_value tp_fault_value(tp_system *s, const char *code, tp_ref *subject) {
   return tp_fault_as_value(tp_fault_new(s, code, subject, 0));
 }
 
+tp_value tp_out_of_memory(tp_system *s) {
+  s->out_of_memory->count++;
+  return tp_fault_as_value(s->out_of_memory);
+}
+
 void tp_fault_release(tp_system *s, tp_fault *f) {
   if (--f->count > 0) return;
   for (uint32_t i = 0; i < f->members; i++) tp_value_release(s, f->member[i]);

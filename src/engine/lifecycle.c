@@ -50,7 +50,7 @@ static tp_turn start(tp_actor *a, tp_job *job) {
   if (has_hook(a, TP_HOOK_PRE_START)) return make_hook(a, job, TP_JOB_PRE_START);
   if (a->router != NULL && tp_router_fill(a) != TP_OK) {
     tp_value reason = tp_fault_value(a->ref.system, "out-of-memory", NULL);
-    tp_supervise(a, reason, tp_nil(), tp_nil());
+    tp_supervise(a, reason, tp_nil(), (tp_envelope){0});
     return TP_TURN_USED;
   }
   started(a);
@@ -65,7 +65,7 @@ static tp_turn take_signal(tp_actor *a, tp_envelope *e) {
     tp_actor_begin_stop(a, true);
   } else {
     tp_mail_handled(a->ref.system, e);
-    tp_supervise(a, tp_fault_value(a->ref.system, "killed", &a->ref), tp_nil(), tp_nil());
+    tp_supervise(a, tp_fault_value(a->ref.system, "killed", &a->ref), tp_nil(), (tp_envelope){0});
   }
   return TP_TURN_USED;
 }
@@ -89,9 +89,10 @@ static tp_turn receive(tp_actor *a, tp_job *job) {
     s->turn_left--;
     s->queued--;
     tp_envelope e = tp_ring_pop(s, &a->mailbox);
-    if (e.message.type == TP_SIGNAL) return take_signal(a, &e);
     if (a->guardian) {
       tp_mail_handled(s, &e); /* guardians ignore mail (SYS-2) */
+    } else if (e.message.type == TP_SIGNAL) {
+      return take_signal(a, &e);
     } else if (a->router != NULL) {
       if (tp_router_route(a, job, &e)) return make_job(a, job, TP_JOB_ROUTE);
     } else if (e.message.type == TP_TICK) {
@@ -129,6 +130,7 @@ static void stop_children(tp_actor *a) {
 }
 
 void tp_actor_restart(tp_actor *a) {
+  tp_let_go_of_asker(a, false);
   a->phase = TP_PHASE_PRE_RESTART;
   a->abandon = a->job != NULL;
   a->children_told = false;
@@ -140,7 +142,7 @@ static tp_turn pre_restart(tp_actor *a, tp_job *job) {
   if (a->started && has_hook(a, TP_HOOK_PRE_RESTART | TP_HOOK_POST_STOP)) {
     make_hook(a, job, TP_JOB_PRE_RESTART);
     job->reason = a->extra->reason;
-    job->envelope.message = a->extra->failed;
+    job->envelope.message = a->extra->failed.message;
     return TP_TURN_JOB;
   }
   a->phase = TP_PHASE_RESTARTING;
@@ -197,6 +199,7 @@ void tp_actor_close(tp_actor *a) {
 void tp_actor_begin_stop(tp_actor *a, bool drain) {
   assert(a->phase < TP_PHASE_STOPPING);
   tp_actor_close(a);
+  if (a->phase == TP_PHASE_FAILED) tp_let_go_of_asker(a, true);
   a->phase = TP_PHASE_STOPPING;
   a->stop = TP_STOP_NONE;
   a->abandon = a->job != NULL;
@@ -403,9 +406,14 @@ void tp_actor_done(tp_actor *a, tp_job *job) {
   }
 }
 
-void tp_actor_give_up(tp_actor *a, tp_job *job) {
+tp_envelope tp_actor_give_up(tp_actor *a, tp_job *job) {
   a->job = NULL;
-  if (job->kind == TP_JOB_RECEIVE) received(a, job);
+  if (job->kind != TP_JOB_RECEIVE) return (tp_envelope){0};
+  if (job->tick != NULL) {
+    tp_tick_handled(job->tick);
+    tp_tick_release(job->tick);
+  }
+  return job->envelope;
 }
 
 /* ---- Spawning -------------------------------------------------------------------------- */

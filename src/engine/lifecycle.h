@@ -25,8 +25,8 @@ tp_turn tp_actor_next(tp_actor *a, tp_job *job);
 /* The job of an actor has ended. */
 void tp_actor_done(tp_actor *a, tp_job *job);
 
-/* The job of an actor has failed: lets go of its message. */
-void tp_actor_give_up(tp_actor *a, tp_job *job);
+/* The job of an actor has failed: gives the message it had in hand, if any. */
+tp_envelope tp_actor_give_up(tp_actor *a, tp_job *job);
 
 /* Begins a restart or a stop of an actor that has failed. */
 void tp_actor_restart(tp_actor *a);

@@ -86,7 +86,8 @@ static int deliver(tp_actor *a, tp_value message, tp_ref *sender) {
     return status;
   }
   if (sender != NULL) tp_ref_retain(sender);
-  if (message.type == TP_SIGNAL && message.as.integer == TP_POISON_PILL) tp_actor_close(a);
+  bool pill = message.type == TP_SIGNAL && message.as.integer == TP_POISON_PILL;
+  if (pill && !a->guardian) tp_actor_close(a);
   return TP_OK;
 }
 

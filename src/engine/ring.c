@@ -6,7 +6,7 @@
 #include "alloc.h"
 #include "system.h"
 
-enum { SMALL = 8 };
+enum { SMALL = 8, LARGE = 1024 };
 
 /* A pooled buffer's first bytes hold the next one in the pool. */
 typedef struct pooled {
@@ -31,23 +31,25 @@ static void give_buffer(tp_system *s, tp_ring *r) {
   *r = (tp_ring){0};
 }
 
-static int grow(tp_system *s, tp_ring *r) {
-  if (r->capacity == 0) {
-    r->slots = take_small(s);
-    if (r->slots == NULL) return TP_ENOMEM;
-    r->capacity = SMALL;
-    return TP_OK;
-  }
-  if (r->capacity > UINT32_MAX / 2) return TP_ENOMEM;
-  size_t capacity = (size_t)r->capacity * 2;
+/* Moves what is queued to a buffer of `capacity`, which has room for it. */
+static int move(tp_system *s, tp_ring *r, uint32_t capacity) {
   tp_envelope *slots = tp_alloc(s, capacity * sizeof *slots);
   if (slots == NULL) return TP_ENOMEM;
-  size_t tail = r->capacity - r->head; /* the ring is full: head to the end, then the rest */
+  uint32_t count = r->count, to_end = r->capacity - r->head;
+  uint32_t tail = count < to_end ? count : to_end; /* from the head to the end, then the rest */
   memcpy(slots, r->slots + r->head, tail * sizeof *slots);
-  memcpy(slots + tail, r->slots, r->head * sizeof *slots);
-  uint32_t count = r->count;
+  memcpy(slots + tail, r->slots, (count - tail) * sizeof *slots);
   give_buffer(s, r);
-  *r = (tp_ring){.slots = slots, .count = count, .capacity = (uint32_t)capacity};
+  *r = (tp_ring){.slots = slots, .count = count, .capacity = capacity};
+  return TP_OK;
+}
+
+static int grow(tp_system *s, tp_ring *r) {
+  if (r->capacity > UINT32_MAX / 2) return TP_ENOMEM;
+  if (r->capacity > 0) return move(s, r, r->capacity * 2);
+  r->slots = take_small(s);
+  if (r->slots == NULL) return TP_ENOMEM;
+  r->capacity = SMALL;
   return TP_OK;
 }
 
@@ -65,7 +67,11 @@ tp_envelope tp_ring_pop(tp_system *s, tp_ring *r) {
   assert(r->count > 0);
   tp_envelope e = r->slots[r->head];
   r->head = (r->head + 1) & (r->capacity - 1);
-  if (--r->count == 0) give_buffer(s, r);
+  if (--r->count == 0) {
+    give_buffer(s, r);
+  } else if (r->count < r->capacity / 8 && r->capacity > LARGE) {
+    (void)move(s, r, r->capacity / 4); /* failing to shrink loses nothing */
+  }
   return e;
 }
 

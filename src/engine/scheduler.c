@@ -120,6 +120,10 @@ bool tp_next(tp_system *s, tp_job *job) {
   }
 }
 
+bool tp_ready(const tp_system *s) {
+  return s->decisions != NULL || s->events.count > 0 || s->turn != NULL || s->ready.first != NULL;
+}
+
 void tp_done(tp_job *job) {
   tp_system *s = job->system;
   switch (job->kind) {

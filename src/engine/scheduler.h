@@ -21,9 +21,9 @@ typedef struct tp_runnable {
   bool queued;  /* in the queue, or having its turn */
 } tp_runnable;
 
-typedef struct tp_ready {
+typedef struct tp_ready_queue {
   tp_runnable *first, *last;
-} tp_ready;
+} tp_ready_queue;
 
 /* Does nothing to what is queued already. */
 void tp_schedule_run(tp_system *s, tp_runnable *r);

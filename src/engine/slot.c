@@ -87,6 +87,13 @@ void tp_slot_fail(tp_ref *ref, const char *code) {
   if (!slot->settled) fail(slot, code, slot->target);
 }
 
+void tp_slot_clear(tp_ref *ref) {
+  tp_outcome o = tp_slot_of(ref)->outcome;
+  tp_slot_of(ref)->outcome = (tp_outcome){.failed = o.failed};
+  tp_value_release(ref->system, o.value);
+  if (o.from != NULL) tp_ref_release(o.from);
+}
+
 void tp_slot_expire(tp_slot *slot) {
   if (slot->expires_well) {
     settle(slot, tp_nil(), false, NULL);
@@ -124,8 +131,7 @@ void tp_slot_free(tp_slot *slot) {
     tp_list_remove(&slot->open);
     s->asks--;
   }
-  tp_value_release(s, slot->outcome.value);
-  if (slot->outcome.from != NULL) tp_ref_release(slot->outcome.from);
+  tp_slot_clear(&slot->ref);
   if (slot->target != NULL) tp_ref_release(slot->target);
   tp_free(s, slot, sizeof *slot);
   tp_ref_fini(s);
@@ -142,6 +148,7 @@ int tp_slot_new(tp_system *s, tp_time timeout, bool expires_well, tp_ref **out) 
 
 int tp_ask(tp_ref *target, tp_value message, tp_time timeout, tp_ref **out) {
   tp_system *s = target->system;
+  if (s->freed) return TP_ETERMINATED;
   tp_slot *slot = tp_slot_open(s, target, timeout);
   if (slot == NULL) {
     tp_value_release(s, message);

@@ -3,6 +3,7 @@
 #include "alloc.h"
 #include "events.h"
 #include "lifecycle.h"
+#include "mailbox.h"
 #include "router.h"
 #include "system.h"
 #include "value.h"
@@ -32,8 +33,20 @@ void tp_forget_failure(tp_actor *a) {
   tp_extra *x = a->extra;
   tp_value_release(s, x->reason);
   tp_value_release(s, x->trace);
-  tp_value_release(s, x->failed);
-  x->reason = x->trace = x->failed = tp_nil();
+  tp_mail_handled(s, &x->failed);
+  x->reason = x->trace = tp_nil();
+}
+
+void tp_let_go_of_asker(tp_actor *a, bool stops) {
+  tp_ref *asker = a->extra->failed.sender;
+  a->extra->failed.sender = NULL;
+  if (asker == NULL) return;
+  if (asker->kind == TP_REF_SLOT && stops) {
+    (void)tp_slot_request_lost(tp_slot_of(asker), &a->ref);
+  } else if (asker->kind == TP_REF_SLOT) {
+    tp_slot_request_handled(tp_slot_of(asker));
+  }
+  tp_ref_release(asker);
 }
 
 /* What a failed child has suspended already is not suspended again: its failure is now ours. */
@@ -96,13 +109,13 @@ static void stop(tp_actor *a, const char *why) {
 
 /* Takes down the failure of `a`, which is suspended with all below it. False when there is no
  * memory for that: then the actor is stopped. Takes reason, trace and message. */
-static bool note_failure(tp_actor *a, tp_value reason, tp_value trace, tp_value message) {
+static bool note_failure(tp_actor *a, tp_value reason, tp_value trace, tp_envelope message) {
   tp_system *s = a->ref.system;
   tp_extra *x = tp_actor_extra(a);
   if (x == NULL) {
     tp_value_release(s, reason);
     tp_value_release(s, trace);
-    tp_value_release(s, message);
+    tp_mail_handled(s, &message);
     tp_actor_begin_stop(a, false);
     return false;
   }
@@ -128,7 +141,7 @@ static tp_actor *escalate(tp_actor *a) {
   tp_system *s = a->ref.system;
   tp_value_retain(s, a->extra->reason);
   tp_value_retain(s, a->extra->trace);
-  return note_failure(parent, a->extra->reason, a->extra->trace, tp_nil()) ? parent : NULL;
+  return note_failure(parent, a->extra->reason, a->extra->trace, (tp_envelope){0}) ? parent : NULL;
 }
 
 static void ask_decider(tp_actor *a) {
@@ -168,7 +181,7 @@ static void decide(tp_actor *a) {
   }
 }
 
-void tp_supervise(tp_actor *a, tp_value reason, tp_value trace, tp_value message) {
+void tp_supervise(tp_actor *a, tp_value reason, tp_value trace, tp_envelope message) {
   if (note_failure(a, reason, trace, message)) decide(a);
 }
 
@@ -221,14 +234,8 @@ static void report(tp_job *job, const char *code, tp_value reason, tp_value trac
   tp_done(job);
 }
 
-/* The asker of a message that failed its handler is not told: a restart is no stop (ASK-7). */
 static void handler_failed(tp_job *job, tp_value reason, tp_value trace) {
-  tp_value message = tp_nil();
-  if (job->kind == TP_JOB_RECEIVE) {
-    message = job->envelope.message;
-    tp_value_retain(job->system, message);
-  }
-  tp_actor_give_up(tp_actor_of(job->actor), job);
+  tp_envelope message = tp_actor_give_up(tp_actor_of(job->actor), job);
   tp_supervise(tp_actor_of(job->actor), reason, trace, message);
 }
 
@@ -243,6 +250,10 @@ void tp_fail(tp_job *job, tp_value reason, tp_value trace) {
     case TP_JOB_ROUTE: tp_router_strategy_failed(job, reason, trace); break;
     case TP_JOB_TIMER: report(job, "timer", reason, trace); break;
     case TP_JOB_CLOSE: report(job, "close", reason, trace); break;
-    default: report(job, "event", reason, trace); break;
+    default: /* an event: reporting it would be one more */
+      tp_value_release(job->system, reason);
+      tp_value_release(job->system, trace);
+      tp_done(job);
+      break;
   }
 }

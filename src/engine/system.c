@@ -42,8 +42,8 @@ int tp_system_new(const tp_host *host, const tp_system_options *options, tp_syst
   tp_list_init(&s->ticks);
   s->name = tp_alloc(s, name_size);
   s->out_of_memory = tp_alloc(s, sizeof *s->out_of_memory);
+  if (s->name != NULL) memcpy(s->name, options->name, name_size);
   if (s->name == NULL || s->out_of_memory == NULL) goto fail;
-  memcpy(s->name, options->name, name_size);
   *s->out_of_memory = (tp_fault){.count = 1, .code = "out-of-memory"};
   if (make_guardians(s) != TP_OK) goto fail;
   *out = s;
@@ -177,7 +177,7 @@ static void forget_slots(tp_system *s) {
 
 static void forget_ready(tp_system *s) {
   tp_runnable *r = s->ready.first, *next;
-  s->ready = (tp_ready){0};
+  s->ready = (tp_ready_queue){0};
   for (; r != NULL; r = next) {
     next = r->next;
     r->queued = false;

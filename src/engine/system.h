@@ -27,7 +27,7 @@ struct tp_system {
   tp_host host;
   tp_time now;
 
-  tp_ready ready;
+  tp_ready_queue ready;
   tp_actor *turn;       /* whose turn it is, counted, or NULL */
   uint32_t turn_left;   /* messages it may still handle */
   tp_actor *decisions;  /* failed actors whose decider is to be asked, the latest first */

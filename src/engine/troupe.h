@@ -116,8 +116,8 @@ typedef struct tp_system_options {
 /* Gives a system with its guardians, "/", "/user" and "/system" (SYS-2). */
 int tp_system_new(const tp_host *host, const tp_system_options *options, tp_system **out);
 
-/* Ends a system at once and without running user code: everything is released, every ref turns
- * stale. Jobs that have not ended are over with it; their structs must still be there. Refs may
+/* Ends a system at once and without running user code: all memory but that of refs is given back,
+ * every ref turns stale. Values of the host's are not given back one by one: all are over. Jobs that have not ended are over with it; their structs must still be there. Refs may
  * outlive the system. */
 void tp_system_free(tp_system *s);
 
@@ -154,8 +154,8 @@ uint64_t tp_random(tp_system *s, uint64_t n);
 enum {
   TP_HOOK_PRE_START = 1,
   TP_HOOK_POST_STOP = 2,
-  TP_HOOK_PRE_RESTART = 4,  /* without it, post_stop's job is made (LIFE-4) */
-  TP_HOOK_POST_RESTART = 8, /* without it, pre_start's job is made */
+  TP_HOOK_PRE_RESTART = 4,  /* without it, its job is for post_stop to run (LIFE-4) */
+  TP_HOOK_POST_RESTART = 8, /* without it, its job is for pre_start to run */
 };
 
 typedef enum tp_directive {
@@ -270,7 +270,7 @@ tp_ref *tp_actor_sender(const tp_ref *actor); /* of the message in hand, borrowe
  * for one slot at a time. Every wait of a host is a slot. */
 
 /* Asks `target` (ASK-1): tells `message` (taken) with a new slot as its sender, and gives the slot.
- * TP_ENOMEM. */
+ * TP_ENOMEM; TP_ETERMINATED when the system has been freed. */
 int tp_ask(tp_ref *target, tp_value message, tp_time timeout, tp_ref **slot);
 
 /* Gives an open slot with a deadline (TP_NEVER for none). When `expires_well` the deadline is a
@@ -282,6 +282,9 @@ void tp_slot_settle(tp_ref *slot, tp_value value, bool failed, tp_ref *from);
 
 /* Settles with a fault: "cancelled", "system-terminated". */
 void tp_slot_fail(tp_ref *slot, const char *code);
+
+/* Lets go of the outcome of a settled slot, which has been looked at: it may hold the slot itself. */
+void tp_slot_clear(tp_ref *slot);
 
 /* The outcome of a settled slot, borrowed. */
 typedef struct tp_outcome {
@@ -314,6 +317,9 @@ struct tp_fault {
   uint32_t asked;   /* routees of a scatter */
   tp_value member[];
 };
+
+/* The fault that says so, which each system keeps ready; counted for the caller. */
+tp_value tp_out_of_memory(tp_system *s);
 
 /* ---- Timers ---------------------------------------------------------------------------- */
 
@@ -395,8 +401,12 @@ typedef struct tp_job {
   tp_event event;
 } tp_job;
 
-/* Fills `job` with the next piece of user code; false when nothing can run now. */
+/* Fills `job` with the next piece of user code; false when nothing can run now. One job runs at a time:
+ * it ends or waits before the next one is asked for. */
 bool tp_next(tp_system *s, tp_job *job);
+
+/* Whether tp_next has something to do. */
+bool tp_ready(const tp_system *s);
 
 /* The job ran to its end. A TP_JOB_RESUME needs no end of its own: the job that waited goes on. */
 void tp_done(tp_job *job);

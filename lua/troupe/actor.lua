@@ -1,0 +1,63 @@
+--- The actor that every function of a behavior gets: what it finds there besides its own fields.
+local check = require "troupe.check"
+local core = require "troupe.core"
+local path = require "troupe.path"
+local spawn = require "troupe.spawn"
+local systems = require "troupe.systems"
+local timers = require "troupe.timers"
+
+---@class troupe.Actor
+---@field ref troupe.Ref          its own
+---@field path troupe.Path
+---@field name string
+---@field sender troupe.Ref?      of the message in hand (TELL-4)
+---@field parent troupe.Ref
+---@field children troupe.Ref[]   live ones, in the order they were spawned
+---@field system troupe.System
+---@field log troupe.Logger
+---@field timers troupe.Timers
+---@field reply fun(self: troupe.Actor, value: any): boolean  false when nobody asked (ASK-5)
+---@field fail fun(self: troupe.Actor, err: any): boolean     fails the ask (ASK-5)
+---@field stop fun(self: troupe.Actor, child?: troupe.Ref)    itself after this handler, or a child at once
+local Actor = core.actor_methods
+
+-- What is built in besides methods; `ref` and `sender` are the core's.
+local fields = {
+  path = function(ref) return path.of(core.ref_path(ref)) end,
+  name = core.ref_name,
+  parent = core.ref_parent,
+  children = core.children,
+  system = core.ref_system,
+  log = function(ref) return systems.state(core.ref_system(ref)).log:logger(core.ref_path(ref)) end,
+  timers = function(_, actor) return timers.of(actor) end,
+}
+
+local names = { ref = true, sender = true }
+for name in next, fields do names[name] = true end
+
+core.open_actor(function(ref, key, actor)
+  local field = fields[key]
+  return field and field(ref, actor)
+end, names)
+
+--- Spawns a child.  (SPAWN-1)
+---@param behavior troupe.Behavior
+---@param name? string              default: "$<n>"
+---@param options? troupe.SpawnOptions
+---@return troupe.Ref
+---@raise OptionsError at the caller's line
+function Actor:spawn(behavior, name, options)
+  local ref = spawn(core.actor_ref(self, "spawn"), behavior, name, options)
+  return ref
+end
+
+local name_rule = check.string()
+
+--- The live child with that name.
+---@param name string
+---@return troupe.Ref?
+---@raise OptionsError at the caller's line
+function Actor:child(name)
+  local ref = core.actor_ref(self, "child")
+  return core.child(ref, check.argument("child", "name", name, name_rule, 2))
+end

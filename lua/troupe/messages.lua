@@ -1,0 +1,36 @@
+--- Messages with a meaning for the runtime.
+local messages = {}
+
+--- How `troupe.core` knows them.
+messages.Broadcast = { __name = "troupe.Broadcast" }
+messages.Signal = {
+  __name = "troupe.Signal",
+  __tostring = function(self) return "troupe." .. self.name end,
+}
+
+--- Tells a router to send `payload` to every routee, unwrapped; it uses up no turn of the strategy.
+--- To an actor that is no router it is a message like any other.  (RTR-5)
+---@param payload any
+---@return troupe.Broadcast
+function messages.broadcast(payload)
+  return setmetatable({ payload }, messages.Broadcast)
+end
+
+local function signal(code, name)
+  return setmetatable({ code, name = name }, messages.Signal)
+end
+
+--- Stops the actor when it has handled the mail before it.  (STOP-1)
+messages.PoisonPill = signal(0, "PoisonPill")
+
+--- Fails the actor in its turn.  (SUP-11)
+messages.Kill = signal(1, "Kill")
+
+local by_code = { [0] = messages.PoisonPill, [1] = messages.Kill }
+
+--- The signal with that code of the engine's.
+---@param code integer
+---@return table
+function messages.signal(code) return by_code[code] end
+
+return messages

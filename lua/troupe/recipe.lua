@@ -1,0 +1,107 @@
+--- Recipes: what `spawn` makes actors from. A behavior and its options are read and checked here, once,
+--- into a table that the core reads and nobody changes.  (SPAWN-2, SPAWN-3)
+local check = require "troupe.check"
+local supervision = require "troupe.supervision"
+
+local recipe = {}
+
+---@class troupe.Hooks
+---@field receive fun(actor: troupe.Actor, message: any)
+---@field pre_start? fun(actor: troupe.Actor)
+---@field post_stop? fun(actor: troupe.Actor)
+---@field pre_restart? fun(actor: troupe.Actor, reason: any, message: any)  default: post_stop
+---@field post_restart? fun(actor: troupe.Actor, reason: any)               default: pre_start
+---@field supervisor_strategy? troupe.SupervisorStrategy  for children that have none of their own
+---@field stop_children_on_restart? boolean               default true
+
+---@alias troupe.Behavior fun(actor: troupe.Actor, message: any) | troupe.Hooks | troupe.RouterBehavior
+
+---@class troupe.SpawnOptions
+---@field supervisor_strategy? troupe.SupervisorStrategy  how its failures are treated
+---@field throughput? integer  messages it may handle in a turn; default: the system's
+
+--- The metatable of what router factories and `troupe.actor` give: read already.
+local Ready = { __name = "troupe.Behavior" }
+
+local hooks_schema = {
+  receive = check.func { required = true },
+  pre_start = check.func(),
+  post_stop = check.func(),
+  pre_restart = check.func(),
+  post_restart = check.func(),
+  supervisor_strategy = supervision.rule,
+  stop_children_on_restart = check.boolean { default = true },
+}
+
+local options_schema = {
+  supervisor_strategy = supervision.rule,
+  throughput = check.integer { min = 1, max = 1000000 },
+}
+
+local function from_hooks(where, hooks, level)
+  local values = check.options(where, hooks, hooks_schema, level + 1)
+  values.children = values.supervisor_strategy
+  values.keep_children = not values.stop_children_on_restart
+  values.supervisor_strategy, values.stop_children_on_restart = nil, nil
+  return values
+end
+
+local function is_callable(value)
+  local meta = getmetatable(value)
+  return type(meta) == "table" and rawget(meta, "__call") ~= nil
+end
+
+local function from_behavior(where, behavior, level)
+  if type(behavior) == "function" then return { receive = behavior } end
+  if getmetatable(behavior) == Ready then return behavior end
+  if type(behavior) == "table" and not is_callable(behavior) then
+    local values = from_hooks(where, behavior, level + 1)
+    return values
+  end
+  if is_callable(behavior) then
+    return { receive = function(actor, message) return behavior(actor, message) end }
+  end
+  local message = "the behavior must be a function, a table of hooks or a router (got %s)"
+  check.fail(where, message:format(check.show(behavior)), level + 1)
+end
+
+local function copy(values)
+  local fresh = {}
+  for key, value in next, values do fresh[key] = value end
+  return fresh
+end
+
+--- Reads a behavior with its options.
+---@param where string     the function, as the user calls it
+---@param behavior any
+---@param options any      troupe.SpawnOptions, or nil
+---@param level integer    as in `error`
+---@return table recipe
+---@raise OptionsError
+function recipe.of(where, behavior, options, level)
+  local base = from_behavior(where, behavior, level + 1)
+  if options == nil then return base end
+  local values = check.options(where, options, options_schema, level + 1)
+  local made = copy(base)
+  made.own = values.supervisor_strategy or base.own
+  made.throughput = values.throughput or base.throughput
+  return made
+end
+
+--- Marks a recipe as a behavior that can be spawned many times.
+---@param made table
+---@return troupe.Behavior
+function recipe.ready(made) return setmetatable(made, Ready) end
+
+--- A behavior of hooks, read now rather than at each spawn.  (SPAWN-2)
+---@param hooks troupe.Hooks
+---@return troupe.Behavior
+---@raise OptionsError at the caller's line
+function recipe.actor(hooks)
+  if type(hooks) ~= "table" then
+    check.fail("actor", "hooks must be a table (got " .. check.show(hooks) .. ")", 2)
+  end
+  return recipe.ready(from_hooks("actor", hooks, 2))
+end
+
+return recipe

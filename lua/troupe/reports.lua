@@ -1,0 +1,135 @@
+--- What becomes of the engine's events: they are published to whoever subscribed, and logged.
+--- (LIFE-7, LIFE-8, SUP-8, DL-1, DL-2)
+local core = require "troupe.core"
+local text = require "troupe.text"
+
+local reports = {}
+
+local LINES, WINDOW_S = 10, 10
+
+-- A reason in a log line is cut there; subscribers get it whole (SUP-9).
+local MAX_REASON = 4096
+
+local function in_short(reason)
+  local kept, mark = text.cut(text.of(reason), MAX_REASON)
+  return kept .. mark
+end
+
+-- Dead letters may come by the thousand: ten lines in ten seconds, then one with the count (DL-2).
+local function new_limiter(log)
+  local limiter = { since = -math.huge, lines = 0, held_back = 0 }
+
+  function limiter.flush(path)
+    if limiter.held_back == 0 then return end
+    log:write("info", path, ("%d more dead letters"):format(limiter.held_back))
+    limiter.held_back = 0
+  end
+
+  function limiter.admit(now, path)
+    if now - limiter.since >= WINDOW_S then
+      limiter.flush(path)
+      limiter.since, limiter.lines = now, 0
+    end
+    limiter.lines = limiter.lines + 1
+    if limiter.lines <= LINES then return true end
+    limiter.held_back = limiter.held_back + 1
+    return false
+  end
+
+  return limiter
+end
+
+local why_stopped = {
+  ["restart-limit"] = "its restarts are used up",
+  decider = "its decider gave no directive",
+  stopping = "it was stopping",
+  ["top-level"] = "it escalated past the top",
+}
+
+local function failed(log, event)
+  local gentle = event.directive == "resume" or event.directive == "restart"
+  local message = ("failed: %s; directive: %s"):format(in_short(event.reason), event.directive)
+  if event.why then message = ("%s (%s)"):format(message, why_stopped[event.why] or event.why) end
+  log:write(gentle and "warn" or "error", event.ref, message, {
+    directive = event.directive,
+    reason = in_short(event.reason),
+    traceback = event.traceback,
+  })
+end
+
+local function hook_failed(log, event)
+  log:write("error", event.ref or log.path, ("%s raised: %s"):format(event.hook,
+    in_short(event.reason)), { reason = in_short(event.reason), traceback = event.traceback })
+end
+
+local warnings = {
+  ["no-reply-target"] = "dropped a message: a scatter needs somebody to answer; ask the router, or "
+    .. "tell it with a sender",
+  ["respawn-limit"] = "respawned 10 routees within a minute: this one stays away",
+  ["respawn-failed"] = "a routee could not be respawned: out of memory",
+}
+
+local function warning(log, event)
+  log:write("warn", event.ref, warnings[event.code] or event.code)
+end
+
+local function dead_letter(log, event, limiter)
+  if not log:enabled("info") or not limiter.admit(log.clock(), log.path) then return end
+  log:write("info", event.recipient, "dead letter: " .. in_short(event.message), {
+    reason = event.reason,
+    sender = event.sender and tostring(event.sender),
+  })
+end
+
+local loggers = {
+  actor_failed = failed,
+  hook_failed = hook_failed,
+  warning = warning,
+  dead_letter = dead_letter,
+}
+
+-- The fields of each kind of event, from what the engine tells: subject, value, code, sender,
+-- traceback, directive.
+local fields_of = {
+  actor_started = function(ref) return { ref = ref } end,
+  actor_restarted = function(ref, reason) return { ref = ref, reason = reason } end,
+  actor_stopped = function(ref) return { ref = ref } end,
+  actor_failed = function(ref, reason, why, _, traceback, directive)
+    return { ref = ref, reason = reason, why = why, traceback = traceback, directive = directive }
+  end,
+  hook_failed = function(ref, reason, hook, _, traceback)
+    return { ref = ref, reason = reason, hook = hook, traceback = traceback }
+  end,
+  dead_letter = function(ref, message, reason, sender)
+    return { recipient = core.ref_path(ref), message = message, reason = reason, sender = sender }
+  end,
+  warning = function(ref, _, code) return { ref = ref, code = code } end,
+}
+
+--- The function that the core hands each event of a system to.
+---@param log troupe.Log
+---@param stream troupe.Events
+---@return fun(kind: string, ...)
+function reports.dispatcher(log, stream)
+  local limiter = new_limiter(log)
+  return function(kind, ...)
+    local event = fields_of[kind](...)
+    if loggers[kind] then loggers[kind](log, event, limiter) end
+    if kind == "actor_stopped" then
+      stream:remove(event.ref)
+    end
+    stream:publish(kind, event)
+  end
+end
+
+--- A task that nobody awaits has raised.  (ASK-11)
+---@param log troupe.Log
+---@param what string       "a task", "a coroutine"
+---@param reason any
+---@param traceback string?
+function reports.unawaited(log, what, reason, traceback)
+  log:write("error", log.path, ("%s failed: %s"):format(what, in_short(reason)),
+    { reason = in_short(reason), traceback = traceback })
+end
+
+return reports

@@ -1,0 +1,62 @@
+--- Selections: actors by their path.  (SEL-1, SEL-2)
+local check = require "troupe.check"
+local core = require "troupe.core"
+local systems = require "troupe.systems"
+
+---@class troupe.Selection
+local Selection = { __name = "troupe.Selection" }
+Selection.__index = Selection
+
+function Selection:__tostring() return "troupe://" .. self.system.name .. self.path end
+
+local timeout_rule = check.duration { default = 1000 }
+
+--- The actor there, waiting for one to be spawned if need be.
+---@param timeout_ms? number  default 1000
+---@return troupe.Ref? ref
+---@return troupe.Error? err  TimeoutError, SystemTerminatedError
+---@raise OptionsError at the caller's line
+function Selection:resolve_one(timeout_ms)
+  local timeout = check.argument("resolve_one", "timeout_ms", timeout_ms, timeout_rule, 2)
+  return core.resolve(self.system, self.path, timeout)
+end
+
+--- Tells the actor there; to nobody it is a dead letter with reason "unresolved".
+---@param message any
+---@param sender? troupe.Ref
+---@return boolean
+function Selection:tell(message, sender)
+  local ref = core.lookup(self.system, self.path)
+  if ref then return ref:tell(message, sender) end
+  systems.state(self.system).dead_letter {
+    recipient = tostring(self), message = message, reason = "unresolved", sender = sender,
+  }
+  return true
+end
+
+local selection = {}
+
+local path_rule = {
+  expected = 'a path such as "/user/a" or "troupe://<system>/user/a"',
+  test = function(value)
+    return type(value) == "string" and (value:find("^/") or value:find("^troupe://[^/]+/")) ~= nil,
+      value
+  end,
+}
+
+---@param system troupe.System
+---@param path any   text, or a path
+---@return troupe.Selection
+---@raise OptionsError two levels up
+function selection.new(system, path)
+  local text = getmetatable(path) and tostring(path) or path
+  text = check.argument("actor_selection", "path", text, path_rule, 3)
+  local name, rest = text:match("^troupe://([^/]+)(/.*)$")
+  if name and name ~= system.name then
+    check.fail("actor_selection",
+      ("the path must be of the system %q (got %q)"):format(system.name, name), 3)
+  end
+  return setmetatable({ system = system, path = rest or text }, Selection)
+end
+
+return selection

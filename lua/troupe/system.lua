@@ -1,0 +1,206 @@
+--- Systems: made here; their methods, besides those of the core.
+local check = require "troupe.check"
+local core = require "troupe.core"
+local events = require "troupe.events"
+local log = require "troupe.log"
+local reports = require "troupe.reports"
+local Router = require "troupe.router"
+local selection = require "troupe.selection"
+local spawn = require "troupe.spawn"
+local systems = require "troupe.systems"
+local text = require "troupe.text"
+
+---@class troupe.System
+---@field name string
+---@field log troupe.Log
+---@field events troupe.Events
+---@field run fun(self: troupe.System)         until nothing can happen any more (SYS-9)
+---@field terminate fun(self: troupe.System)   orderly; over on return, but in a handler (SYS-4)
+---@field stats fun(self: troupe.System): table<string, integer>
+---@field now fun(self: troupe.System): number  milliseconds since it began
+local System = core.system_methods
+
+---@class troupe.SystemOptions
+---@field log_level? troupe.LogLevel | "off"             default "info"
+---@field log? "text" | "json" | fun(record: table)      lines on stderr, or your function
+---@field seed? integer             of everything random; default: unpredictable
+---@field throughput? integer       messages an actor may handle in a turn; default 32
+---@field drain_timeout_ms? number  how long terminate() lets actors drain; default 2000, 0 not at all
+
+local options_schema = {
+  log_level = log.rules.level,
+  log = log.rules.sink,
+  seed = check.integer(),
+  throughput = check.integer { min = 1, max = 1000000, default = 32 },
+  drain_timeout_ms = check.duration { zero = true, default = 2000 },
+}
+
+local name_rule = {
+  expected = "a letter followed by letters, digits, - and _",
+  test = function(value)
+    return type(value) == "string" and value:find("^%a[%w_-]*$") ~= nil, value
+  end,
+}
+
+-- Kinds that are logged, whoever subscribes; dead letters only where their level is on.
+local always = { "actor_failed", "hook_failed", "warning" }
+
+local function interest(state)
+  local kinds = { dead_letter = state.log:enabled("info") }
+  for _, kind in ipairs(always) do kinds[kind] = true end
+  for kind in next, state.subscribed do kinds[kind] = true end
+  if next(state.subscribed) then kinds.actor_stopped = true end -- to unsubscribe what stopped
+  return kinds
+end
+
+local function new_events(state)
+  return events.new {
+    is_ref = core.is_ref,
+    tell = core.tell_event,
+    on_error = function(traceback, kind)
+      state.log:write("error", state.log.path, ("a subscriber to %s raised"):format(kind),
+        { traceback = traceback })
+    end,
+    on_interest = function(kind, wanted)
+      state.subscribed[kind] = wanted or nil
+      core.want_events(state.system, interest(state))
+    end,
+  }
+end
+
+local system = {}
+
+--- Makes a system; for `troupe.system` and the test kit, whose caller the errors name.
+---@param name string
+---@param options troupe.SystemOptions?
+---@param is_virtual boolean  time stands still until it is told to go on
+---@return troupe.System
+---@raise OptionsError
+function system.new(name, options, is_virtual)
+  check.argument("system", "the name", name, name_rule, 3)
+  local values = check.options("system", options, options_schema, 3)
+  local state = { subscribed = {}, name = name }
+  state.log = log.new(("troupe://%s/"):format(name), function()
+    return core.wall_clock(state.system)
+  end, { level = values.log_level, sink = values.log })
+  state.events = new_events(state)
+  local dispatch = reports.dispatcher(state.log, state.events)
+  function state.dead_letter(event) dispatch("dead_letter", nil, event) end
+  state.system = core.new_system {
+    name = name,
+    seed = values.seed,
+    throughput = values.throughput,
+    drain_timeout_ms = values.drain_timeout_ms,
+    virtual = is_virtual,
+    on_event = dispatch,
+    choose = Router.choose,
+  }
+  systems.set(state.system, state)
+  core.want_events(state.system, interest(state))
+  return state.system
+end
+
+local fields = {
+  name = function(state) return state.name end,
+  log = function(state) return state.log end,
+  events = function(state) return state.events end,
+}
+
+local metatable = core.system_metatable
+
+function metatable.__index(self, key)
+  local method = System[key]
+  if method ~= nil then return method end
+  local field = fields[key]
+  return field and field(systems.state(self))
+end
+
+function metatable.__tostring(self) return ("troupe.system (%s)"):format(self.name) end
+
+function metatable.__close(self) self:terminate() end
+
+metatable.__metatable = "troupe.system"
+
+--- Spawns a top-level actor.  (SPAWN-1)
+---@param behavior troupe.Behavior
+---@param name? string              default: "$<n>"
+---@param options? troupe.SpawnOptions
+---@return troupe.Ref
+---@raise OptionsError at the caller's line
+function System:spawn(behavior, name, options)
+  local ref = spawn(core.user_guardian(self), behavior, name, options)
+  return ref
+end
+
+--- Runs a function as a task: a coroutine that may wait.  (ASK-11)
+---@param fn function
+---@param ... any  its arguments
+---@return troupe.Task
+---@raise OptionsError at the caller's line
+System.go = core.go
+
+local ref_rule = { expected = "a ref", test = function(value) return core.is_ref(value), value end }
+
+--- Stops an actor after the mail it has, as `ref:stop()`.
+---@param ref troupe.Ref
+function System:stop(ref)
+  check.argument("stop", "the actor", ref, ref_rule, 2)
+  ref:stop()
+end
+
+--- Actors by their path.  (SEL-1)
+---@param path string | troupe.Path  "/user/a", or the full text
+---@return troupe.Selection
+---@raise OptionsError at the caller's line
+function System:actor_selection(path)
+  local made = selection.new(self, path)
+  return made
+end
+
+local delay_rule = check.duration { zero = true }
+local interval_rule = check.duration()
+local function_rule = check.func()
+
+local function schedule(self, where, delay, interval, fn)
+  check.argument(where, "fn", fn, function_rule, 3)
+  local handle = core.schedule(self, fn, delay, interval)
+  if not handle then check.fail(where, "the system is terminating", 3) end
+  return handle
+end
+
+--- Runs a function once, after `delay` milliseconds. It may wait.  (TMR-6)
+---@param delay number  0 is the next turn
+---@param fn function
+---@return { cancel: fun(self): boolean }  cancel gives true only when it prevented something
+---@raise OptionsError at the caller's line
+function System:schedule_once(delay, fn)
+  check.argument("schedule_once", "delay", delay, delay_rule, 2)
+  local handle = schedule(self, "schedule_once", delay, 0, fn)
+  return handle
+end
+
+--- Runs a function every `interval` milliseconds, without drift.  (TMR-6)
+---@param interval number
+---@param fn function
+---@param initial? number  until the first; default: the interval
+---@return { cancel: fun(self): boolean }
+---@raise OptionsError at the caller's line
+function System:schedule_every(interval, fn, initial)
+  check.argument("schedule_every", "interval", interval, interval_rule, 2)
+  if initial == nil then initial = interval end
+  check.argument("schedule_every", "initial", initial, delay_rule, 2)
+  local handle = schedule(self, "schedule_every", initial, interval, fn)
+  return handle
+end
+
+--- What the core needs of the Lua side for tasks and coroutines that failed.
+function system.unawaited(what)
+  return function(at, reason, traceback)
+    local state = systems.state(at)
+    if state then reports.unawaited(state.log, what, reason, traceback) end
+  end
+end
+
+system.text = text
+
+return system

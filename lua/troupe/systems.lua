@@ -1,0 +1,19 @@
+--- What the Lua side keeps of each system: its log, its events. Found by the system, ends with it.
+local systems = {}
+
+local states = setmetatable({}, { __mode = "k" })
+
+---@class troupe.SystemState
+---@field log troupe.Log
+---@field events troupe.Events
+---@field name string
+
+---@param system troupe.System
+---@param state troupe.SystemState
+function systems.set(system, state) states[system] = state end
+
+---@param system troupe.System
+---@return troupe.SystemState
+function systems.state(system) return states[system] end
+
+return systems

@@ -1,0 +1,124 @@
+--- The timers of an actor.  (TMR-1 .. TMR-5)
+local check = require "troupe.check"
+local core = require "troupe.core"
+
+---@class troupe.Timers
+local Timers = { __name = "troupe.Timers" }
+Timers.__index = Timers
+
+local delay_rule = check.duration { zero = true }
+local interval_rule = check.duration()
+
+-- A handle stays in the map when its timer is over; they are swept out before they outnumber the others.
+local SWEEP_FROM = 32
+
+local function check_key(where, key)
+  if key == nil or key ~= key then
+    check.fail(where, "key must be neither nil nor NaN (got " .. check.show(key) .. ")", 3)
+  end
+end
+
+local function sweep(self)
+  local live = 0
+  for key, handle in next, self.handles do
+    if core.timer_active(handle) then
+      live = live + 1
+    else
+      self.handles[key] = nil
+    end
+  end
+  self.started, self.sweep_at = live, math.max(SWEEP_FROM, 2 * live)
+end
+
+local function start(self, key, message, repeats, delay, interval)
+  local old = self.handles[key]
+  if old then old:cancel() end
+  self.handles[key] = core.timer_start(self.actor, message, repeats, delay, interval)
+  self.started = self.started + 1
+  if self.started > self.sweep_at then sweep(self) end
+end
+
+--- Tells the actor `message` once, after `delay` milliseconds; 0 is the next turn.
+---
+--- A timer with the same key is replaced. `key` is any value but nil and NaN.
+---@param key any
+---@param message any
+---@param delay number
+---@raise OptionsError at the caller's line
+function Timers:start_single(key, message, delay)
+  check_key("timers:start_single", key)
+  check.argument("timers:start_single", "delay", delay, delay_rule, 2)
+  start(self, key, message, "once", delay, 0)
+end
+
+local function start_repeating(self, where, repeats, key, message, interval, initial)
+  check_key(where, key)
+  check.argument(where, "interval", interval, interval_rule, 3)
+  if initial == nil then initial = interval end
+  check.argument(where, "initial", initial, delay_rule, 3)
+  start(self, key, message, repeats, initial, interval)
+end
+
+--- Tells the actor `message` again and again, `interval` milliseconds after it has handled the last.
+---@param key any
+---@param message any
+---@param interval number
+---@param initial? number  until the first; default: the interval
+---@raise OptionsError at the caller's line
+function Timers:start_fixed_delay(key, message, interval, initial)
+  start_repeating(self, "timers:start_fixed_delay", "fixed_delay", key, message, interval, initial)
+end
+
+--- Tells the actor `message` every `interval` milliseconds, without drift; ticks that are missed are
+--- skipped.
+---@param key any
+---@param message any
+---@param interval number
+---@param initial? number  until the first; default: the interval
+---@raise OptionsError at the caller's line
+function Timers:start_fixed_rate(key, message, interval, initial)
+  start_repeating(self, "timers:start_fixed_rate", "fixed_rate", key, message, interval, initial)
+end
+
+--- Takes back a timer and its tick, even if that is queued already.  (TMR-2)
+---@param key any
+---@return boolean prevented
+function Timers:cancel(key)
+  check_key("timers:cancel", key)
+  local handle = self.handles[key]
+  self.handles[key] = nil
+  return handle ~= nil and handle:cancel()
+end
+
+--- Cancels them all.
+function Timers:cancel_all()
+  for _, handle in next, self.handles do handle:cancel() end
+  self.handles = {}
+end
+
+--- Whether a timer with that key will tick.
+---@param key any
+---@return boolean
+function Timers:is_active(key)
+  check_key("timers:is_active", key)
+  local handle = self.handles[key]
+  return handle ~= nil and core.timer_active(handle)
+end
+
+local timers = {}
+
+-- The timers of an incarnation are found by its actor table and end with it.
+local of_actor = setmetatable({}, { __mode = "k" })
+
+---@param actor troupe.Actor
+---@return troupe.Timers
+function timers.of(actor)
+  local own = of_actor[actor]
+  if not own then
+    own = setmetatable({ actor = actor, handles = {}, started = 0, sweep_at = SWEEP_FROM }, Timers)
+    of_actor[actor] = own
+  end
+  return own
+end
+
+return timers

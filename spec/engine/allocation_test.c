@@ -1,0 +1,379 @@
+/* What happens when memory is out: each scenario is run with its first allocation failing, then its
+ * second, and so on until it needs no more. Whatever fails, nothing crashes and nothing leaks, and
+ * when memory is back the system still answers an ask and ends in order. */
+#include "host.h"
+
+typedef void (*scenario)(host *h);
+
+static tp_ref *user(const host *h) { return tp_user_guardian(h->system); }
+
+/* ---- Running a scenario ----------------------------------------------------------------- */
+
+typedef enum shortage {
+  ONE_ALLOCATION, /* fails, and those after it do not */
+  ALL_FROM_THERE,
+} shortage;
+
+static void assert_it_answers(host *h) {
+  tp_ref *slot = NULL;
+  tp_ref *echo = host_spawn(h, host_echo, "answers");
+  assert_non_null(echo);
+  assert_int_equal(tp_ask(echo, host_value(h, 7), 1000 * MS, &slot), TP_OK);
+  host_advance(h, 1000);
+  assert_answer(h, slot, "#7 from answers");
+  tp_ref_release(slot);
+}
+
+/* Returns how many allocations failed. */
+static size_t run_short_of_memory(scenario run, shortage what, size_t nth, bool abrupt) {
+  host *h = host_open();
+  h->lenient = true;
+  if (what == ONE_ALLOCATION) h->fail_at = nth;
+  if (what == ALL_FROM_THERE) h->fail_from = nth;
+  if (host_start(h, NULL) == TP_OK) run(h);
+
+  size_t failures = h->failures;
+  h->fail_at = h->fail_from = 0;
+  h->abrupt = abrupt;
+  if (h->system != NULL && !abrupt) {
+    host_advance(h, 5000);
+    if (!tp_terminating(h->system)) assert_it_answers(h);
+  }
+  host_close(h);
+  return failures;
+}
+
+static void survive(scenario run, shortage what, bool abrupt) {
+  size_t nth = 1;
+  while (run_short_of_memory(run, what, nth, abrupt) > 0) nth++;
+  assert_true(nth > 4);
+}
+
+static void survives(void **state) {
+  const scenario *run = *state;
+  survive(*run, ONE_ALLOCATION, false);
+  survive(*run, ALL_FROM_THERE, false);
+  survive(*run, ALL_FROM_THERE, true);
+}
+
+/* ---- Steps ------------------------------------------------------------------------------ */
+
+static void sleep_and_reply(host *h, tp_job *job) { host_sleep(h, job, 10, host_echo); }
+
+static void answer_with_nil(host *h, tp_job *job) { host_reply(h, job, tp_nil(), false); }
+
+static void fail_the_ask(host *h, tp_job *job) { host_reply(h, job, host_value(h, 1), true); }
+
+static void raise_a_value(host *h, tp_job *job) { host_fail(h, job, host_value(h, 1)); }
+
+static void ask_b(host *h, tp_job *job) {
+  tp_ref *slot = NULL;
+  tp_ref *b = host_at(h, "/user/b");
+  if (b != NULL) tp_ask(b, host_value(h, 1), 50 * MS, &slot);
+  host_wait(h, job, slot, answer_with_nil);
+}
+
+static void decide_restart(host *h, tp_job *job) { host_decide(h, job, TP_DIRECTIVE_RESTART); }
+
+static void pick_two(host *h, tp_job *job) {
+  tp_ref *routees[3];
+  size_t count = tp_routees(job->actor, routees, 3);
+  host_route(h, job, routees, count < 2 ? count : 2);
+}
+
+static void keep_state(host *h, tp_job *job) { tp_actor_set_state(job->actor, host_value(h, 1)); }
+
+static void start_timer(host *h, tp_ref *actor, tp_repeat repeat, int64_t milliseconds) {
+  tp_tick *tick = NULL;
+  if (actor == NULL) return;
+  tp_timer_start(actor, host_value(h, 1), repeat, milliseconds * MS, milliseconds * MS, &tick);
+  if (tick != NULL) tp_tick_release(tick);
+}
+
+static void want_everything(host *h) { host_want(h, (1u << TP_EVENT_KINDS) - 1); }
+
+static void stop(tp_ref *r) {
+  if (r != NULL) tp_stop(r);
+}
+
+static void stop_now(tp_ref *r) {
+  if (r != NULL) tp_stop_now(r);
+}
+
+static void kill(host *h, tp_ref *r) {
+  host_tell(h, r, (tp_value){.type = TP_SIGNAL, .as.integer = TP_KILL});
+}
+
+static tp_supervision directive(tp_directive d) {
+  return (tp_supervision){.given = true, .directive = d, .max_restarts = 3, .within = 1000 * MS};
+}
+
+/* ---- Scenarios -------------------------------------------------------------------------- */
+
+static void tells(host *h) {
+  tp_behavior_spec spec = {.receive = host_code(h, keep_state), .hooks = HOST_ALL_HOOKS};
+  tp_ref *a = host_spawn_spec(h, user(h), spec, "a");
+  for (int i = 0; i < 40; i++) host_tell(h, a, host_value(h, i));
+  host_run(h);
+  for (int i = 0; i < 10; i++) host_tell(h, a, host_value(h, i));
+  host_run(h);
+}
+
+static void spawns(host *h) {
+  tp_behavior *hooked = host_behavior(h, (tp_behavior_spec){.hooks = HOST_ALL_HOOKS});
+  tp_ref *a = host_spawn_behavior(h, user(h), hooked, "a");
+  tp_ref *b = host_spawn_behavior(h, a, hooked, NULL);
+  for (int i = 0; i < 20; i++) {
+    char name[16];
+    snprintf(name, sizeof name, "c%d", i);
+    host_spawn_behavior(h, b, hooked, name);
+  }
+  host_run(h);
+  stop(b);
+  host_run(h);
+  host_spawn_behavior(h, a, hooked, NULL);
+  host_run(h);
+}
+
+static void stops(host *h) {
+  want_everything(h);
+  tp_behavior *hooked = host_behavior(h, (tp_behavior_spec){.hooks = HOST_ALL_HOOKS});
+  tp_ref *a = host_spawn_behavior(h, user(h), hooked, "a");
+  tp_ref *b = host_spawn_behavior(h, user(h), hooked, "b");
+  tp_ref *waiting = host_spawn(h, sleep_and_reply, "waiting");
+  host_spawn_behavior(h, a, hooked, "child");
+  for (int i = 0; i < 10; i++) host_tell(h, a, host_value(h, i));
+  for (int i = 0; i < 10; i++) host_tell(h, b, host_value(h, i));
+  host_tell(h, waiting, host_value(h, 1));
+  stop(a);
+  host_tell(h, a, host_value(h, 11));
+  host_run(h);
+  stop_now(b);
+  stop_now(waiting);
+  host_tell(h, b, host_value(h, 12));
+  host_run(h);
+}
+
+static void asks(host *h) {
+  tp_ref *a = host_spawn(h, ask_b, "a");
+  tp_ref *b = host_spawn(h, sleep_and_reply, "b");
+  host_ask(h, a, host_value(h, 1), 100);
+  host_ask(h, b, host_value(h, 2), 5);
+  host_tell(h, a, host_value(h, 3));
+  host_advance(h, 100);
+  host_ask(h, a, host_value(h, 4), 100);
+  host_ask(h, b, host_value(h, 5), 100);
+  host_run(h);
+  stop_now(b);
+  host_ask(h, b, host_value(h, 6), 100);
+  host_advance(h, 200);
+}
+
+static void slots(host *h) {
+  char token[] = "token";
+  tp_ref *sleep = host_slot(h, 10, true);
+  tp_ref *settled = host_slot(h, 10, false);
+  tp_ref *failed = host_slot(h, 10, false);
+  tp_ref *forgotten = host_slot(h, 10, false);
+  if (sleep != NULL) tp_slot_notify(sleep, token);
+  if (settled != NULL) tp_slot_settle(settled, host_value(h, 1), false, NULL);
+  if (settled != NULL) tp_slot_notify(settled, token);
+  if (failed != NULL) tp_slot_fail(failed, "cancelled");
+  if (forgotten != NULL) {
+    tp_slot_notify(forgotten, token);
+    tp_slot_forget(forgotten);
+  }
+  host_advance(h, 20);
+}
+
+static void resolutions(host *h) {
+  tp_ref *found = host_slot(h, 100, false);
+  tp_ref *missed = host_slot(h, 100, false);
+  if (found != NULL) tp_resolve(h->system, "/user/a", 7, found);
+  if (missed != NULL) tp_resolve(h->system, "/user/b", 7, missed);
+  host_spawn(h, host_nothing, "a");
+  host_advance(h, 100);
+}
+
+static void timers(host *h) {
+  tp_ref *a = host_spawn(h, host_fragile, "a");
+  tp_tick *ticks[3] = {NULL};
+  start_timer(h, a, TP_ONCE, 10);
+  start_timer(h, a, TP_FIXED_DELAY, 7);
+  start_timer(h, a, TP_FIXED_RATE, 5);
+  for (int i = 0; i < 20; i++) start_timer(h, a, TP_ONCE, 10 + i);
+  tp_schedule(h->system, host_code(h, host_nothing), 10 * MS, 0, &ticks[0]);
+  tp_schedule(h->system, host_code(h, raise_a_value), 10 * MS, 10 * MS, &ticks[1]);
+  tp_schedule(h->system, host_code(h, host_nothing), 10 * MS, 10 * MS, &ticks[2]);
+  host_advance(h, 20);
+  for (int i = 0; i < 3; i++) {
+    if (ticks[i] == NULL) continue;
+    tp_tick_cancel(ticks[i]);
+    tp_tick_release(ticks[i]);
+  }
+  host_send(h, a, -1);
+  host_advance(h, 20);
+  start_timer(h, a, TP_FIXED_RATE, 5);
+  host_advance(h, 20);
+  stop(a);
+  host_advance(h, 20);
+}
+
+static void failures(host *h) {
+  want_everything(h);
+  tp_behavior_spec spec = {.receive = host_code(h, raise_a_value), .hooks = HOST_ALL_HOOKS};
+  spec.own = directive(TP_DIRECTIVE_RESTART);
+  tp_ref *a = host_spawn_spec(h, user(h), spec, "a");
+  spec = (tp_behavior_spec){.receive = host_code(h, raise_a_value), .keep_children = true};
+  spec.own = directive(TP_DIRECTIVE_ESCALATE);
+  tp_ref *b = host_spawn_spec(h, a, spec, "b");
+  spec = (tp_behavior_spec){.receive = host_code(h, raise_a_value)};
+  spec.own = directive(TP_DIRECTIVE_STOP);
+  tp_ref *c = host_spawn_spec(h, b, spec, "c");
+  spec = (tp_behavior_spec){.receive = host_code(h, host_fragile)};
+  spec.own.given = true;
+  spec.own.decider = host_code(h, decide_restart);
+  spec.own.max_restarts = -1;
+  tp_ref *d = host_spawn_spec(h, user(h), spec, "d");
+  for (int i = 0; i < 3; i++) {
+    host_tell(h, a, host_value(h, 1));
+    host_send(h, d, -1);
+    host_tell(h, c, host_value(h, 3));
+    host_run(h);
+    host_tell(h, b, host_value(h, 2));
+    kill(h, d);
+    host_run(h);
+  }
+}
+
+static void waits(host *h) {
+  tp_behavior_spec spec = {.receive = host_code(h, host_fragile)};
+  tp_ref *parent = host_spawn_spec(h, user(h), spec, "parent");
+  spec = (tp_behavior_spec){
+      .receive = host_code(h, sleep_and_reply),
+      .code = host_code(h, sleep_and_reply),
+      .hooks = TP_HOOK_PRE_START | TP_HOOK_POST_STOP,
+  };
+  tp_ref *child = host_spawn_spec(h, parent, spec, "child");
+  host_ask(h, child, host_value(h, 1), 1000);
+  host_advance(h, 15);
+  host_send(h, parent, -1);
+  host_advance(h, 5);
+  stop(parent);
+  host_advance(h, 100);
+}
+
+static void dead_letters(host *h) {
+  tp_ref *a = host_spawn(h, host_nothing, "a");
+  stop(a);
+  host_run(h);
+  want_everything(h);
+  for (int i = 0; i < 100; i++) host_tell(h, a, host_value(h, i));
+  host_run(h);
+}
+
+static void use_pool(host *h, tp_routing routing, tp_on_routee_stop policy) {
+  tp_behavior_spec pool = {
+      .routing = routing,
+      .size = 3,
+      .on_routee_stop = policy,
+      .timeout = 50 * MS,
+      .strategy = host_code(h, pick_two),
+      .routee = host_behavior(h, (tp_behavior_spec){.receive = host_code(h, sleep_and_reply)}),
+  };
+  if (pool.routee == NULL) {
+    tp_value_release(h->system, pool.strategy);
+    return;
+  }
+  tp_ref *r = host_spawn_spec(h, user(h), pool, NULL);
+  for (int i = 0; i < 4; i++) host_tell(h, r, host_value(h, i));
+  tp_value broadcast = host_value(h, 5);
+  broadcast.flags = TP_BROADCAST;
+  host_tell(h, r, broadcast);
+  host_ask(h, r, host_value(h, 6), 1000);
+  host_run(h);
+  if (r != NULL && tp_next_child(r, NULL) != NULL) tp_stop_now(tp_next_child(r, NULL));
+  host_advance(h, 30);
+  host_tell(h, r, host_value(h, 7));
+  kill(h, r);
+  host_ask(h, r, host_value(h, 8), 1000);
+  host_advance(h, 30);
+  stop(r);
+  host_advance(h, 100);
+}
+
+static void routers(host *h) {
+  use_pool(h, TP_ROUTE_ROUND_ROBIN, TP_ROUTEE_RESPAWN);
+  use_pool(h, TP_ROUTE_BROADCAST, TP_ROUTEE_REMOVE);
+  use_pool(h, TP_ROUTE_SMALLEST_MAILBOX, TP_ROUTEE_KEEP);
+  use_pool(h, TP_ROUTE_CUSTOM, TP_ROUTEE_REMOVE);
+}
+
+static void scatters(host *h) { use_pool(h, TP_ROUTE_FIRST_COMPLETED, TP_ROUTEE_RESPAWN); }
+
+static void scatter_to(host *h, host_step step) {
+  tp_behavior_spec pool = {
+      .routing = TP_ROUTE_FIRST_COMPLETED,
+      .size = 3,
+      .timeout = 50 * MS,
+      .routee = host_behavior(h, (tp_behavior_spec){.receive = host_code(h, step)}),
+  };
+  if (pool.routee == NULL) return;
+  tp_ref *r = host_spawn_spec(h, user(h), pool, NULL);
+  tp_ref *a = host_spawn(h, host_nothing, NULL);
+  host_ask(h, r, host_value(h, 1), 1000);
+  if (r != NULL) tp_tell(r, host_value(h, 2), a);
+  host_tell(h, r, host_value(h, 3));
+  host_advance(h, 20);
+  host_ask(h, r, host_value(h, 4), 1000);
+  host_run(h);
+  stop(r);
+  host_advance(h, 100);
+}
+
+static void failing_scatters(host *h) {
+  want_everything(h);
+  scatter_to(h, fail_the_ask);
+  scatter_to(h, host_nothing);
+}
+
+static void terminations(host *h) {
+  want_everything(h);
+  tp_ref *a = host_spawn(h, sleep_and_reply, "a");
+  tp_ref *b = host_spawn(h, host_nothing, "b");
+  for (int i = 0; i < 10; i++) host_tell(h, a, host_value(h, i));
+  host_ask(h, a, host_value(h, 11), 60000);
+  host_slot(h, 60000, false);
+  start_timer(h, b, TP_FIXED_RATE, 5);
+  host_run(h);
+  tp_terminate(h->system);
+  host_tell(h, b, host_value(h, 12));
+  host_advance(h, 5000);
+  host_tell(h, b, host_value(h, 13));
+  host_run(h);
+}
+
+#define SCENARIO(title, run)                                                                       \
+  {                                                                                                \
+    title, survives, NULL, NULL, &(scenario) { run }                                               \
+  }
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      SCENARIO("SUP-12 tells survive a lack of memory", tells),
+      SCENARIO("SUP-12 spawns survive a lack of memory", spawns),
+      SCENARIO("SUP-12 stops survive a lack of memory", stops),
+      SCENARIO("SUP-12 asks survive a lack of memory", asks),
+      SCENARIO("SUP-12 slots survive a lack of memory", slots),
+      SCENARIO("SUP-12 resolutions survive a lack of memory", resolutions),
+      SCENARIO("SUP-12 timers survive a lack of memory", timers),
+      SCENARIO("SUP-12 failures survive a lack of memory", failures),
+      SCENARIO("SUP-12 waits survive a lack of memory", waits),
+      SCENARIO("SUP-12 dead letters survive a lack of memory", dead_letters),
+      SCENARIO("SUP-12 routers survive a lack of memory", routers),
+      SCENARIO("SUP-12 scatters survive a lack of memory", scatters),
+      SCENARIO("SUP-12 failing scatters survive a lack of memory", failing_scatters),
+      SCENARIO("SUP-12 terminating survives a lack of memory", terminations),
+  };
+  return cmocka_run_group_tests_name("allocation", tests, NULL, NULL);
+}

@@ -1,0 +1,316 @@
+/* Random runs: actors that do anything at any time, with memory and without. Each run must end in
+ * order with nothing left open and nothing leaked; a run that does not is told by its seed. */
+#include "host.h"
+
+enum { REFS = 32, TICKS = 16, OUTER_STEPS = 150, INNER_STEPS = 600 };
+
+typedef struct chaos {
+  uint64_t random;
+  int left; /* actions that handlers may still take */
+  tp_ref *refs[REFS];
+  tp_tick *ticks[TICKS];
+  tp_behavior *plain;
+  tp_behavior *pools[6];
+} chaos;
+
+/* ---- Chance ----------------------------------------------------------------------------- */
+
+/* A linear congruential generator (Knuth's MMIX). */
+static size_t any(chaos *c, size_t n) {
+  c->random = c->random * 6364136223846793005u + 1442695040888963407u;
+  return (size_t)((c->random >> 33) % n);
+}
+
+static tp_ref *any_ref(chaos *c) { return c->refs[any(c, REFS)]; }
+
+static tp_value any_value(host *h, chaos *c) {
+  switch (any(c, 5)) {
+    case 0: return tp_integer(1);
+    case 1: return host_error(2);
+    case 2: return (tp_value){.type = TP_INTEGER, .flags = TP_BROADCAST};
+    case 3: {
+      tp_ref *r = any_ref(c);
+      if (r == NULL || !tp_ref_is_actor(r)) return tp_nil();
+      tp_ref_retain(r);
+      return (tp_value){.type = TP_REF, .as.ref = r};
+    }
+    default: return host_value(h, 3);
+  }
+}
+
+static void remember(chaos *c, tp_ref *r) {
+  if (r == NULL) return;
+  size_t i = any(c, REFS);
+  if (c->refs[i] != NULL) tp_ref_release(c->refs[i]);
+  c->refs[i] = r;
+}
+
+static void remember_tick(chaos *c, tp_tick *t) {
+  if (t == NULL) return;
+  size_t i = any(c, TICKS);
+  if (c->ticks[i] != NULL) tp_tick_release(c->ticks[i]);
+  c->ticks[i] = t;
+}
+
+/* ---- Actions ---------------------------------------------------------------------------- */
+
+static void tell_any(host *h, chaos *c, tp_ref *sender) {
+  tp_ref *r = any_ref(c);
+  if (r == NULL) return;
+  tp_value v = any_value(h, c);
+  size_t signal = any(c, 20);
+  if (signal < 2 && tp_ref_is_actor(r)) {
+    tp_value_release(h->system, v);
+    v = (tp_value){.type = TP_SIGNAL, .as.integer = signal == 0 ? TP_KILL : TP_POISON_PILL};
+  }
+  tp_tell(r, v, sender);
+}
+
+static tp_ref *ask_any(host *h, chaos *c) {
+  tp_ref *slot = NULL;
+  tp_ref *r = any_ref(c);
+  if (r == NULL || !tp_ref_is_actor(r)) return NULL;
+  tp_ask(r, any_value(h, c), (tp_time)any(c, 50) * MS, &slot);
+  return slot;
+}
+
+static void spawn_any(host *h, chaos *c, tp_ref *parent) {
+  static const char *const names[] = {"a", "b", "c"};
+  tp_behavior *b = any(c, 4) > 0 ? c->plain : c->pools[any(c, 6)];
+  const char *name = any(c, 2) == 0 ? names[any(c, 3)] : NULL;
+  tp_ref *r = NULL;
+  if (b == NULL) return;
+  tp_spawn(parent != NULL ? parent : tp_user_guardian(h->system), b, name,
+           name != NULL ? strlen(name) : 0, &r);
+  remember(c, r);
+}
+
+static void start_any_timer(host *h, chaos *c, tp_ref *actor) {
+  tp_tick *t = NULL;
+  tp_time delay = (tp_time)any(c, 30) * MS;
+  tp_time interval = (tp_time)(5 + any(c, 30)) * MS;
+  tp_timer_start(actor, any_value(h, c), (tp_repeat)any(c, 3), delay, interval, &t);
+  remember_tick(c, t);
+}
+
+static void cancel_any_timer(chaos *c) {
+  tp_tick *t = c->ticks[any(c, TICKS)];
+  if (t != NULL) tp_tick_cancel(t);
+}
+
+static void stop_any(chaos *c) {
+  tp_ref *r = any_ref(c);
+  if (r == NULL || !tp_ref_is_actor(r)) return;
+  if (any(c, 2) == 0) {
+    tp_stop(r);
+  } else {
+    tp_stop_now(r);
+  }
+}
+
+static void wait_for_any(host *h, chaos *c, tp_job *job, host_step then) {
+  tp_ref *slot = NULL;
+  if (any(c, 2) == 0) slot = ask_any(h, c);
+  if (slot == NULL) tp_slot_new(h->system, (tp_time)any(c, 40) * MS, true, &slot);
+  host_wait(h, job, slot, then);
+}
+
+static void act(host *h, chaos *c, tp_ref *self) {
+  switch (any(c, 9)) {
+    case 0: spawn_any(h, c, self); break;
+    case 1: start_any_timer(h, c, self); break;
+    case 2: cancel_any_timer(c); break;
+    case 3: tp_actor_set_state(self, host_value(h, 4)); break;
+    case 4:
+      if (any(c, 4) == 0) tp_stop_after(self);
+      break;
+    case 5:
+      if (any(c, 4) == 0) stop_any(c);
+      break;
+    default: tell_any(h, c, self); break;
+  }
+}
+
+/* What handlers and hooks do: a few actions, then they return, raise, wait or answer. */
+static void go_on(host *h, tp_job *job) {
+  chaos *c = h->data;
+  if (c->left <= 0) return;
+  for (size_t i = any(c, 3); i > 0; i--, c->left--) act(h, c, job->actor);
+  if (job->kind == TP_JOB_RECEIVE && job->envelope.sender != NULL && any(c, 2) == 0) {
+    tp_reply(job->envelope.sender, any_value(h, c), any(c, 4) == 0, job->actor);
+    if (any(c, 4) == 0) tp_ref_retain(job->envelope.sender), remember(c, job->envelope.sender);
+  }
+  switch (any(c, 8)) {
+    case 0: host_fail(h, job, host_value(h, 5)); break;
+    case 1:
+    case 2: wait_for_any(h, c, job, go_on); break;
+    default: break;
+  }
+}
+
+static void decide_any(host *h, tp_job *job) {
+  chaos *c = h->data;
+  if (any(c, 6) == 0) {
+    host_fail(h, job, host_value(h, 6));
+  } else {
+    host_decide(h, job, (tp_directive)any(c, 4));
+  }
+}
+
+static void route_to_any(host *h, tp_job *job) {
+  chaos *c = h->data;
+  tp_ref *routees[3];
+  size_t count = tp_routees(job->actor, routees, 3);
+  if (any(c, 6) == 0) {
+    host_fail(h, job, host_value(h, 7));
+  } else {
+    host_route(h, job, routees, count > 3 ? 3 : any(c, count + 1));
+  }
+}
+
+static void run_function(host *h, tp_job *job) {
+  chaos *c = h->data;
+  if (c->left-- > 0) tell_any(h, c, NULL);
+  if (any(c, 4) == 0) wait_for_any(h, c, job, run_function);
+}
+
+/* ---- Runs ------------------------------------------------------------------------------- */
+
+static void make_behaviors(host *h, chaos *c) {
+  tp_behavior_spec plain = {
+      .receive = host_code(h, go_on),
+      .code = host_code(h, go_on),
+      .hooks = (uint32_t)any(c, HOST_ALL_HOOKS + 1),
+      .keep_children = any(c, 2) == 0,
+      .own = {.given = true,
+              .directive = TP_DIRECTIVE_RESTART,
+              .decider = host_code(h, decide_any),
+              .max_restarts = 5,
+              .within = 50 * MS},
+  };
+  c->plain = host_behavior(h, plain);
+  for (size_t i = 0; i < 6 && c->plain != NULL; i++) {
+    tp_behavior_spec pool = {
+        .routing = (tp_routing)(TP_ROUTE_ROUND_ROBIN + i),
+        .size = 1 + (uint32_t)any(c, 3),
+        .routee = c->plain,
+        .on_routee_stop = (tp_on_routee_stop)any(c, 3),
+        .timeout = (tp_time)(1 + any(c, 30)) * MS,
+        .strategy = host_code(h, route_to_any),
+    };
+    c->pools[i] = host_behavior(h, pool);
+  }
+}
+
+static void step_from_outside(host *h, chaos *c) {
+  tp_tick *t = NULL;
+  tp_ref *slot = NULL;
+  switch (any(c, 12)) {
+    case 0:
+    case 1:
+    case 2: spawn_any(h, c, NULL); break;
+    case 3:
+    case 4: tell_any(h, c, NULL); break;
+    case 5: remember(c, ask_any(h, c)); break;
+    case 6: stop_any(c); break;
+    case 7:
+      tp_slot_new(h->system, (tp_time)any(c, 50) * MS, false, &slot), remember(c, slot);
+      break;
+    case 8:
+      tp_schedule(h->system, host_code(h, run_function), (tp_time)any(c, 20) * MS,
+                  (tp_time)any(c, 2) * 7 * MS, &t);
+      remember_tick(c, t);
+      break;
+    case 9: cancel_any_timer(c); break;
+    default: host_advance(h, (int64_t)any(c, 20)); break;
+  }
+  for (size_t i = any(c, 10); i > 0; i--) host_run_one(h);
+}
+
+static void release_all(chaos *c) {
+  for (size_t i = 0; i < REFS; i++) {
+    if (c->refs[i] != NULL) tp_ref_release(c->refs[i]);
+  }
+  for (size_t i = 0; i < TICKS; i++) {
+    if (c->ticks[i] == NULL) continue;
+    tp_tick_cancel(c->ticks[i]);
+    tp_tick_release(c->ticks[i]);
+  }
+}
+
+static void run_at_random(uint64_t seed, size_t fail_from, size_t until, bool abrupt) {
+  host *h = host_open();
+  chaos *c = host_data(h, sizeof *c);
+  c->random = seed;
+  c->left = INNER_STEPS;
+  h->lenient = true;
+  h->fail_from = fail_from;
+  if (host_start(h, NULL) == TP_OK) {
+    host_want(h, (1u << TP_EVENT_KINDS) - 1);
+    make_behaviors(h, c);
+    for (int i = 0; i < OUTER_STEPS; i++) {
+      if (h->allocations >= until) h->fail_from = 0;
+      step_from_outside(h, c);
+    }
+  }
+  h->fail_from = 0;
+  c->left = 0;
+  if (h->system != NULL && !abrupt) {
+    host_advance(h, 5000);
+    tp_terminate(h->system);
+    host_advance(h, 10000);
+  }
+  release_all(c);
+  h->abrupt = abrupt;
+  host_close(h);
+}
+
+/* The seed of the run that goes on, 0 after the last. */
+static int tell_seed(void **state) {
+  const uint64_t *seed = *state;
+  if (*seed != 0) print_error("the seed was %llu\n", (unsigned long long)*seed);
+  return 0;
+}
+
+enum { RUNS = 1000 };
+
+static void with_memory(void **state) {
+  uint64_t *seed = *state;
+  for (*seed = 1; *seed <= RUNS; ++*seed) run_at_random(*seed, 0, 0, false);
+  *seed = 0;
+}
+
+static void with_memory_failing_for_a_while(void **state) {
+  uint64_t *seed = *state;
+  for (*seed = 1; *seed <= RUNS; ++*seed) {
+    run_at_random(*seed, (size_t)*seed, (size_t)(*seed + 1 + *seed % 40), false);
+  }
+  *seed = 0;
+}
+
+static void freed_at_any_time(void **state) {
+  uint64_t *seed = *state;
+  for (*seed = 1; *seed <= RUNS; ++*seed) run_at_random(*seed, 0, 0, true);
+  *seed = 0;
+}
+
+static void freed_without_memory(void **state) {
+  uint64_t *seed = *state;
+  for (*seed = 1; *seed <= RUNS; ++*seed) run_at_random(*seed, (size_t)*seed, SIZE_MAX, true);
+  *seed = 0;
+}
+
+#define RANDOM_TEST(title, function)                                                               \
+  {                                                                                                \
+    title, function, NULL, tell_seed, &(uint64_t) { 0 }                                            \
+  }
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      RANDOM_TEST("SYS-4 random runs end in order and leave nothing", with_memory),
+      RANDOM_TEST("SUP-12 random runs survive a lack of memory", with_memory_failing_for_a_while),
+      RANDOM_TEST("SYS-8 random runs can be cut off", freed_at_any_time),
+      RANDOM_TEST("SUP-12 random runs without memory can be cut off", freed_without_memory),
+  };
+  return cmocka_run_group_tests_name("random", tests, NULL, NULL);
+}

@@ -1,0 +1,201 @@
+/* The table that every function of a behavior gets as its first argument. It is a plain table with
+ * the user's own fields; what is built in is found through its metatable. */
+#include "binding.h"
+
+/* Where an actor's table keeps its ref. */
+static const char ref_key = 'a';
+
+void tpl_push_actor(lua_State *L, tpl_host *h, tp_ref *r) {
+  tp_value state = tp_actor_state(r);
+  if (state.type == TP_HOST) {
+    tpl_push_value(L, h, state);
+    return;
+  }
+  luaL_checkstack(L, 4, NULL);
+  lua_createtable(L, 0, 4);
+  tpl_push_ref(L, h, r);
+  lua_rawsetp(L, -2, &ref_key);
+  tpl_push_aux(L, h, TPL_ACTOR_MT);
+  lua_setmetatable(L, -2);
+  tp_actor_set_state(r, tpl_value_plain(L, h, lua_gettop(L)));
+}
+
+static tpl_ref *test_actor(lua_State *L, int index) {
+  if (lua_type(L, index) != LUA_TTABLE) return NULL;
+  lua_rawgetp(L, index, &ref_key);
+  tpl_ref *u = tpl_test_ref(L, -1);
+  lua_pop(L, 1);
+  return u;
+}
+
+tpl_ref *tpl_check_actor(lua_State *L, int index, const char *where) {
+  tpl_ref *u = test_actor(L, index);
+  if (u == NULL) {
+    tpl_misuse(L, "%s: call it on the actor (got %s)", where, luaL_typename(L, index));
+  }
+  return u;
+}
+
+/* ---- Fields ----------------------------------------------------------------------------- */
+
+static int push_sender(lua_State *L, tpl_ref *u) {
+  tp_ref *sender = u->host->system == NULL ? NULL : tp_actor_sender(u->ref);
+  if (sender == NULL) {
+    lua_pushnil(L);
+  } else {
+    tpl_push_ref(L, u->host, sender);
+  }
+  return 1;
+}
+
+/* Upvalues: core, methods, the Lua side's function for fields that are asked for now and then. */
+static int actor_index(lua_State *L) {
+  lua_pushvalue(L, 2);
+  if (lua_rawget(L, lua_upvalueindex(2)) != LUA_TNIL) return 1;
+  if (lua_type(L, 2) != LUA_TSTRING) return 1;
+  const char *key = lua_tostring(L, 2);
+  if (key[0] == 's' && key[1] == 'e' && key[2] == 'n' && key[3] == 'd' && key[4] == 'e' &&
+      key[5] == 'r' && key[6] == '\0') {
+    return push_sender(L, tpl_check_actor(L, 1, "sender"));
+  }
+  if (key[0] == 'r' && key[1] == 'e' && key[2] == 'f' && key[3] == '\0') {
+    lua_rawgetp(L, 1, &ref_key);
+    return 1;
+  }
+  lua_pushvalue(L, lua_upvalueindex(3));
+  lua_rawgetp(L, 1, &ref_key);
+  lua_pushvalue(L, 2);
+  lua_pushvalue(L, 1);
+  lua_call(L, 3, 1);
+  return 1;
+}
+
+/* Upvalues: core, methods, the set of names of fields. */
+static int actor_newindex(lua_State *L) {
+  lua_settop(L, 3);
+  for (int i = 2; i <= 3; i++) {
+    lua_pushvalue(L, 2);
+    if (lua_rawget(L, lua_upvalueindex(i)) != LUA_TNIL) {
+      return tpl_misuse(L, "actor.%s is built in and cannot be set", lua_tostring(L, 2));
+    }
+    lua_pop(L, 1);
+  }
+  lua_rawset(L, 1);
+  return 0;
+}
+
+static int actor_tostring(lua_State *L) {
+  tpl_ref *u = test_actor(L, 1);
+  if (u == NULL) {
+    lua_pushliteral(L, "troupe.actor");
+  } else {
+    tpl_push_path(L, u->ref);
+  }
+  return 1;
+}
+
+/* ---- Methods ---------------------------------------------------------------------------- */
+
+static int answer(lua_State *L, tpl_ref *u, bool failed) {
+  tp_ref *sender = u->host->system == NULL ? NULL : tp_actor_sender(u->ref);
+  if (sender == NULL) {
+    lua_pushboolean(L, 0);
+    return 1;
+  }
+  tp_ref_retain(sender); /* making the value may run the collector, and that a finalizer */
+  tp_value value = failed ? tpl_value_plain(L, u->host, 2) : tpl_value(L, u->host, 2);
+  int status = tp_reply(sender, value, failed, u->ref);
+  tp_ref_release(sender);
+  if (status != TP_OK) return luaL_error(L, "not enough memory");
+  lua_pushboolean(L, 1);
+  return 1;
+}
+
+/* actor:reply(value) -> true | false when nobody is to be answered          ASK-5 */
+static int actor_reply(lua_State *L) {
+  return answer(L, tpl_check_actor(L, 1, "reply"), false);
+}
+
+/* actor:fail(err)                                                           ASK-5 */
+static int actor_fail(lua_State *L) {
+  tpl_ref *u = tpl_check_actor(L, 1, "fail");
+  if (!lua_toboolean(L, 2)) {
+    return tpl_misuse(L, "fail: the error must be neither nil nor false (got %s)",
+                      lua_isboolean(L, 2) ? "false" : "nil");
+  }
+  return answer(L, u, true);
+}
+
+/* actor:stop([child])                                                       STOP-2 */
+static int actor_stop(lua_State *L) {
+  tpl_ref *u = tpl_check_actor(L, 1, "stop");
+  if (lua_isnoneornil(L, 2)) {
+    if (u->host->system != NULL) tp_stop_after(u->ref);
+    return 0;
+  }
+  tpl_ref *child = tpl_check_ref(L, 2, "stop", "the child");
+  if (child->ref == u->ref) {
+    tp_stop_after(u->ref);
+  } else if (tp_ref_parent(child->ref) != u->ref) {
+    tpl_push_path(L, child->ref);
+    return tpl_misuse(L, "stop: not a child of this actor (got %s)", lua_tostring(L, -1));
+  } else if (u->host->system != NULL) {
+    tp_stop_now(child->ref);
+  }
+  return 0;
+}
+
+/* core.actor_ref(actor): its ref, for the Lua side's methods */
+static int core_actor_ref(lua_State *L) {
+  (void)tpl_check_actor(L, 1, luaL_optstring(L, 2, "actor"));
+  lua_rawgetp(L, 1, &ref_key);
+  return 1;
+}
+
+static int core_is_actor(lua_State *L) {
+  lua_pushboolean(L, test_actor(L, 1) != NULL);
+  return 1;
+}
+
+/* core.open_actor(field, names): gives the Lua side's part of the metatable */
+static int core_open_actor(lua_State *L) {
+  luaL_checktype(L, 1, LUA_TFUNCTION);
+  luaL_checktype(L, 2, LUA_TTABLE);
+  lua_pushvalue(L, lua_upvalueindex(1));
+  lua_getiuservalue(L, -1, TPL_CORE_ACTOR_MT); /* 3: core, 4: metatable */
+  lua_getfield(L, 4, "methods");               /* 5 */
+  lua_pushvalue(L, 3);
+  lua_pushvalue(L, 5);
+  lua_pushvalue(L, 1);
+  lua_pushcclosure(L, actor_index, 3);
+  lua_setfield(L, 4, "__index");
+  lua_pushvalue(L, 3);
+  lua_pushvalue(L, 5);
+  lua_pushvalue(L, 2);
+  lua_pushcclosure(L, actor_newindex, 3);
+  lua_setfield(L, 4, "__newindex");
+  return 0;
+}
+
+void tpl_open_actor(lua_State *L, int core) {
+  static const luaL_Reg methods[] = {
+      {"reply", actor_reply}, {"fail", actor_fail}, {"stop", actor_stop}, {NULL, NULL}};
+  static const luaL_Reg functions[] = {{"actor_ref", core_actor_ref},
+                                       {"is_actor", core_is_actor},
+                                       {"open_actor", core_open_actor},
+                                       {NULL, NULL}};
+  tpl_set_functions(L, core, functions);
+  lua_newtable(L);
+  lua_newtable(L);
+  tpl_set_functions(L, core, methods);
+  lua_pushvalue(L, -1);
+  lua_setfield(L, -4, "actor_methods");
+  lua_setfield(L, -2, "methods");
+  lua_pushcfunction(L, actor_tostring);
+  lua_setfield(L, -2, "__tostring");
+  lua_pushliteral(L, "troupe.actor");
+  lua_setfield(L, -2, "__name");
+  lua_pushvalue(L, -1);
+  lua_setfield(L, -3, "actor_metatable");
+  lua_setiuservalue(L, core, TPL_CORE_ACTOR_MT);
+}

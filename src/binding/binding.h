@@ -1,0 +1,295 @@
+/* The binding: Lua values to engine values and back, Lua functions as the engine's jobs.
+ *
+ * Three structs matter here. A core is one opening of the module. A host is a system as Lua sees it: a
+ * userdata with the engine's system, its loop, and the Lua values the engine holds. A coro is a
+ * coroutine that runs user code for a host.
+ *
+ * Everything the engine holds of Lua's is anchored in one table a system and named by a slot with
+ * a count. That table, and all else a host keeps in Lua, lives on the stack of a thread of the host's
+ * own ("aux"), which is reachable from the system's userdata alone: so a system with closures
+ * that refer to it can be collected. Nothing but what is shown here touches that stack, and nothing on
+ * it ever allocates outside a protected call.
+ *
+ * Lua errors begin here and end here: an engine function is never running when one is raised. */
+#ifndef TPL_BINDING_H
+#define TPL_BINDING_H
+
+#include <lauxlib.h>
+#include <lua.h>
+
+#include "engine/troupe.h"
+#include "loop/loop.h"
+
+typedef struct tpl_core tpl_core;
+typedef struct tpl_host tpl_host;
+typedef struct tpl_coro tpl_coro;
+typedef struct tpl_task tpl_task;
+
+/* ---- Cores ------------------------------------------------------------------------------ */
+
+/* Metatables of the Lua side that have a meaning for the engine, compared by address. */
+struct tpl_core {
+  const void *error_mt;     /* values that fail an ask */
+  const void *broadcast_mt; /* troupe.Broadcast(m): [1] is m */
+  const void *signal_mt;    /* troupe.PoisonPill and its like: [1] is the tp_signal */
+  tpl_host *running;        /* whose code runs now, or NULL */
+};
+
+/* User values of a core: what the Lua side gave to core.setup. */
+enum {
+  TPL_CORE_SETUP = 1,
+  TPL_CORE_REF_MT,
+  TPL_CORE_ACTOR_MT,
+  TPL_CORE_VALUES = TPL_CORE_ACTOR_MT
+};
+
+/* The core of the C function that runs: each has it as its first upvalue. */
+static inline tpl_core *tpl_core_here(lua_State *L) {
+  return lua_touserdata(L, lua_upvalueindex(1));
+}
+
+/* Raises an OptionsError whose message begins with the caller's position. */
+int tpl_misuse(lua_State *L, const char *format, ...);
+
+/* A duration in milliseconds at `index` as nanoseconds, rounded up; raises unless it is finite and
+ * at least 0, or positive if so demanded. `what` names it: "ask: timeout_ms". */
+tp_time tpl_check_duration(lua_State *L, int index, bool positive, const char *what);
+
+static inline double tpl_milliseconds(tp_time t) { return (double)t / 1e6; }
+
+/* As realloc; frees for size 0. */
+void *tpl_allocate(void *block, size_t size);
+
+/* Registers functions with the core, which is at `core`, as their upvalue, into the table on top. */
+void tpl_set_functions(lua_State *L, int core, const luaL_Reg *functions);
+
+/* ---- Hosts ------------------------------------------------------------------------------ */
+
+/* Places on the stack of aux. */
+enum {
+  TPL_ANCHORS = 1, /* slot -> value */
+  TPL_REFS,        /* tp_ref * -> its userdata, weak: refs are equal when they are the same */
+  TPL_THREADS,     /* tpl_coro * -> its thread */
+  TPL_REF_MT,
+  TPL_ACTOR_MT,
+  TPL_SYSTEM, /* the userdata of the host itself */
+  TPL_CORE,   /* the userdata of the core */
+  TPL_ON_EVENT,
+  TPL_CHOOSE, /* runs a custom strategy: (strategy, routees, index, message) -> list */
+  TPL_AUX_SIZE = TPL_CHOOSE
+};
+
+typedef struct tpl_anchors {
+  uint32_t *slots;     /* of slot i + 1: its count, or TPL_FREE and the next free slot */
+  uint32_t capacity;   /* slots that are in the table too */
+  uint32_t room;       /* of `slots` */
+  uint32_t used;
+  uint32_t first_free; /* 0: none */
+} tpl_anchors;
+
+#define TPL_FREE 0x80000000u
+
+struct tpl_host {
+  tp_system *system; /* NULL once it has been taken apart */
+  tpl_core *core;
+  tp_loop *loop; /* made when first slept in; a system in virtual time has none */
+  lua_State *aux;
+  tpl_anchors anchors;
+
+  tpl_coro *current; /* whose coroutine runs user code now, or NULL */
+  tpl_coro *idle;    /* coroutines to be used again */
+  tpl_coro *coros;   /* all of them */
+  uint32_t pooled, parked, tasks;
+  bool driving;    /* its jobs are being run: not to be entered again */
+  bool slice_over; /* the driver is to look at the clock, or nothing is ready */
+  bool has_switch;
+  tp_job switch_to; /* a RESUME or CLOSE that the slice left to the driver */
+
+  bool is_virtual;
+  tp_time began;
+  tp_time now; /* virtual time, or when the clock was read last */
+  tp_time polled;
+  int budget; /* jobs until the clock is read again */
+  int share;  /* readings of the clock until the slice is over */
+
+  const void *last_code; /* the behavior made last, not counted: many actors are made alike */
+  uint64_t last_slot;
+  tp_behavior *last_behavior;
+};
+
+/* The host at `index`; raises for anything else, or for a system that has been taken apart. */
+tpl_host *tpl_check_host(lua_State *L, int index, const char *where);
+
+/* Copies what is at `place` on aux to L. */
+static inline void tpl_push_aux(lua_State *L, tpl_host *h, int place) {
+  lua_pushvalue(h->aux, place);
+  lua_xmove(h->aux, L, 1);
+}
+
+/* Pushes what the Lua side gave to core.setup under `name`. */
+void tpl_push_setup(lua_State *L, tpl_host *h, const char *name);
+
+/* The time now: the machine's, or a virtual one. */
+tp_time tpl_clock(tpl_host *h);
+
+/* Pushes what the Lua side is to know of an event; gives the number of values. */
+int tpl_push_event(lua_State *L, tpl_host *h, const tp_event *e);
+
+void tpl_open_host(lua_State *L, int core);
+
+/* ---- Values ----------------------------------------------------------------------------- */
+
+/* Room for `n` more anchors, so that anchoring as many cannot raise. Raises when out of memory. */
+void tpl_reserve(lua_State *L, tpl_host *h, uint32_t n);
+
+/* Gives an engine value for what is at `index`, counted once. Raises when out of memory; then
+ * nothing is held. tpl_value_plain gives no meaning to metatables. */
+tp_value tpl_value(lua_State *L, tpl_host *h, int index);
+tp_value tpl_value_plain(lua_State *L, tpl_host *h, int index);
+
+/* Pushes the Lua value; the engine's is borrowed. */
+void tpl_push_value(lua_State *L, tpl_host *h, tp_value v);
+
+/* What the engine calls. */
+void tpl_retain(void *context, uint64_t slot);
+void tpl_release(void *context, uint64_t slot);
+
+/* Gives back the memory of a table of anchors that was large once. May raise. */
+void tpl_trim_anchors(lua_State *L, tpl_host *h);
+bool tpl_anchors_are_large(const tpl_host *h);
+void tpl_free_anchors(tpl_host *h);
+
+/* ---- Refs ------------------------------------------------------------------------------- */
+
+typedef struct tpl_ref {
+  const void *magic;
+  tp_ref *ref; /* counted; NULL after its finalizer */
+  tpl_host *host;
+} tpl_ref;
+
+/* The ref at `index`, or NULL. */
+tpl_ref *tpl_test_ref(lua_State *L, int index);
+
+/* The ref at `index`; raises "<where>: <what> must be a ref (got ...)". */
+tpl_ref *tpl_check_ref(lua_State *L, int index, const char *where, const char *what);
+
+/* Pushes the one userdata of `r` (borrowed). */
+void tpl_push_ref(lua_State *L, tpl_host *h, tp_ref *r);
+
+/* Pushes the path as text. */
+void tpl_push_path(lua_State *L, const tp_ref *r);
+
+void tpl_open_ref(lua_State *L, int core);
+
+/* ---- Actors ----------------------------------------------------------------------------- */
+
+/* Pushes the table of the actor's incarnation, made on first use. */
+void tpl_push_actor(lua_State *L, tpl_host *h, tp_ref *r);
+
+/* The ref of the actor table at `index`; raises for anything else. */
+tpl_ref *tpl_check_actor(lua_State *L, int index, const char *where);
+
+void tpl_open_actor(lua_State *L, int core);
+
+/* core.spawn(parent, name, receive, recipe) -> ref | nil, why */
+int tpl_spawn(lua_State *L);
+
+/* ---- Running ---------------------------------------------------------------------------- */
+
+/* What waits: the token of a slot. */
+typedef enum tpl_waiter { TPL_WAITER_CORO, TPL_WAITER_TASK } tpl_waiter;
+
+/* Pushes what a wait gives and returns how many values that is. */
+typedef int tpl_results(lua_State *L, tpl_host *h, tp_ref *slot);
+
+struct tpl_coro {
+  tpl_waiter waiter; /* TPL_WAITER_CORO, first */
+  bool foreign;      /* a coroutine of the user's own that waits */
+  bool gives_up;     /* it has yielded to be closed: its task is to end here */
+  lua_State *L;
+  tpl_host *host;
+  tp_job job;           /* what it runs */
+  tp_ref *slot;         /* what it waits for, counted, or NULL */
+  tpl_results *results; /* of that wait */
+  tpl_task *task;       /* the task it runs, or NULL */
+  tpl_coro *next_idle, *next, **link;
+};
+
+/* A coroutine for `h`: a new one, or the one at `thread`, which is the user's. May raise. */
+tpl_coro *tpl_coro_new(lua_State *L, tpl_host *h, int thread);
+void tpl_free_coros(tpl_host *h);
+
+/* Runs jobs of `h` until none is ready or the slice is over (DISP-2). */
+void tpl_run_ready(lua_State *L, tpl_host *h);
+
+/* Looks at the clock, lets deadlines pass; the slice may be over. */
+void tpl_look_at_clock(tpl_host *h);
+
+/* The slice: a coroutine's body, which runs one job after another. */
+int tpl_slice(lua_State *L);
+
+/* What a driver drives for. Until a slot has settled (NULL: until the system has terminated or
+ * nothing can happen any more). False when nothing can happen that would settle it. */
+bool tpl_drive(lua_State *L, tpl_host *h, tp_ref *slot);
+
+/* Runs all that can run without time going on. */
+void tpl_settle(lua_State *L, tpl_host *h);
+
+/* Raises when `h` may not be driven from here. */
+void tpl_check_drivable(lua_State *L, tpl_host *h, const char *where);
+
+/* ---- Waiting ---------------------------------------------------------------------------- */
+
+/* Raises unless a wait for `h` is possible from here; to be called before anything is done. */
+void tpl_check_wait(lua_State *L, tpl_host *h, const char *where);
+
+/* Waits for `slot` (taken), wherever that is possible: yields in a handler, a task or a user's own
+ * coroutine, drives the system on the main chunk. To be returned. */
+int tpl_wait(lua_State *L, tpl_host *h, tp_ref *slot, tpl_results *results, const char *where);
+
+/* The results of an ask: value, nil, from; or nil, err, from. */
+int tpl_ask_results(lua_State *L, tpl_host *h, tp_ref *slot);
+
+/* troupe.sleep(ms); core.resolve(system, path, timeout). */
+int tpl_sleep(lua_State *L);
+int tpl_resolve_path(lua_State *L);
+
+/* ---- Tasks ------------------------------------------------------------------------------ */
+
+typedef enum tpl_task_state {
+  TPL_TASK_RUNNING, /* or waiting */
+  TPL_TASK_DONE,
+  TPL_TASK_FAILED,
+  TPL_TASK_CANCELLED,
+} tpl_task_state;
+
+struct tpl_task {
+  tpl_waiter waiter; /* TPL_WAITER_TASK, first */
+  tpl_host *host;
+  tpl_coro *coro; /* while it runs or waits */
+  tp_value anchor; /* of its userdata, while it is not over */
+  uint8_t state;  /* tpl_task_state */
+  bool cancelled; /* its next wait ends it */
+  tp_ref **waiters; /* slots of those who await it, counted */
+  uint32_t waiting, capacity;
+};
+
+/* core.go(system, fn, ...) -> task */
+int tpl_go(lua_State *L);
+
+/* Pushes the function and the arguments of the task that `c` is to run; gives their number. */
+int tpl_task_begin(lua_State *L, tpl_coro *c);
+
+/* The task has returned what is on L from `first` on; has raised the error below the traceback on top
+ * of L; or was closed in a wait. May raise when out of memory, but the last. */
+void tpl_task_returned(lua_State *L, tpl_task *t, int first);
+void tpl_task_failed(lua_State *L, tpl_task *t);
+void tpl_task_closed(tpl_task *t);
+
+void tpl_open_task(lua_State *L, int core);
+
+/* ---- Timers ----------------------------------------------------------------------------- */
+
+void tpl_open_timer(lua_State *L, int core);
+
+#endif

@@ -1,0 +1,94 @@
+/* troupe.core: what the Lua side of Troupe is built on. Not for users. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "binding.h"
+
+/* ---- Errors and arguments --------------------------------------------------------------- */
+
+int tpl_misuse(lua_State *L, const char *format, ...) {
+  va_list arguments;
+  luaL_where(L, 1);
+  va_start(arguments, format);
+  lua_pushvfstring(L, format, arguments);
+  va_end(arguments);
+  lua_concat(L, 2);
+  lua_pushvalue(L, lua_upvalueindex(1));
+  lua_getiuservalue(L, -1, TPL_CORE_SETUP);
+  if (lua_istable(L, -1) && lua_getfield(L, -1, "misuse") == LUA_TFUNCTION) {
+    lua_pushvalue(L, -4);
+    lua_call(L, 1, 1);
+  } else {
+    lua_pushvalue(L, -4); /* before core.setup */
+  }
+  return lua_error(L);
+}
+
+tp_time tpl_check_duration(lua_State *L, int index, bool positive, const char *what) {
+  double ms = lua_type(L, index) == LUA_TNUMBER ? lua_tonumber(L, index) : NAN;
+  if (!isfinite(ms) || ms < 0 || (positive && ms == 0)) {
+    const char *got = lua_type(L, index) == LUA_TNUMBER ? lua_tostring(L, index)
+                                                        : luaL_typename(L, index);
+    tpl_misuse(L, "%s must be a %s finite number of milliseconds (got %s)", what,
+               positive ? "positive" : "non-negative", got);
+  }
+  double ns = ceil(ms * 1e6);
+  return ns >= 9.2e18 ? TP_NEVER - 1 : (tp_time)ns;
+}
+
+void tpl_set_functions(lua_State *L, int core, const luaL_Reg *functions) {
+  lua_pushvalue(L, core);
+  luaL_setfuncs(L, functions, 1);
+}
+
+void *tpl_allocate(void *block, size_t size) {
+  if (size > 0) return realloc(block, size);
+  free(block);
+  return NULL;
+}
+
+/* ---- The module ------------------------------------------------------------------------- */
+
+static const void *address_field(lua_State *L, const char *name) {
+  lua_getfield(L, 1, name);
+  luaL_checktype(L, -1, LUA_TTABLE);
+  const void *address = lua_topointer(L, -1);
+  lua_pop(L, 1);
+  return address;
+}
+
+/* core.setup{ error_metatable, broadcast_metatable, signal_metatable, and the functions misuse, fault,
+ * broadcast, signal, initialization_error, task_failed, coroutine_failed }: once, before all else */
+static int core_setup(lua_State *L) {
+  tpl_core *c = tpl_core_here(L);
+  luaL_checktype(L, 1, LUA_TTABLE);
+  c->error_mt = address_field(L, "error_metatable");
+  c->broadcast_mt = address_field(L, "broadcast_metatable");
+  c->signal_mt = address_field(L, "signal_metatable");
+  lua_pushvalue(L, lua_upvalueindex(1));
+  lua_pushvalue(L, 1);
+  lua_setiuservalue(L, -2, TPL_CORE_SETUP);
+  return 0;
+}
+
+__attribute__((visibility("default"))) int luaopen_troupe_core(lua_State *L);
+
+int luaopen_troupe_core(lua_State *L) {
+  static const luaL_Reg functions[] = {{"setup", core_setup},
+                                       {"spawn", tpl_spawn},
+                                       {"go", tpl_go},
+                                       {"sleep", tpl_sleep},
+                                       {"resolve", tpl_resolve_path},
+                                       {NULL, NULL}};
+  tpl_core *c = lua_newuserdatauv(L, sizeof *c, TPL_CORE_VALUES);
+  int core = lua_gettop(L);
+  *c = (tpl_core){0};
+  lua_newtable(L);
+  tpl_set_functions(L, core, functions);
+  tpl_open_host(L, core);
+  tpl_open_ref(L, core);
+  tpl_open_actor(L, core);
+  tpl_open_task(L, core);
+  tpl_open_timer(L, core);
+  return 1;
+}

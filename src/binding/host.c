@@ -1,0 +1,293 @@
+/* A host is a system's userdata: it is made, looked into, driven from Lua, and taken apart here. */
+#include <string.h>
+
+#include "binding.h"
+
+static const char system_name[] = "troupe.system";
+
+tpl_host *tpl_check_host(lua_State *L, int index, const char *where) {
+  tpl_host *h = luaL_testudata(L, index, system_name);
+  if (h == NULL) {
+    tpl_misuse(L, "%s: call it on a system (got %s)", where, luaL_typename(L, index));
+  }
+  if (h->system == NULL) tpl_misuse(L, "%s: the system has been collected", where);
+  return h;
+}
+
+/* ---- Made and taken apart --------------------------------------------------------------- */
+
+static void *allocate(void *allocator, void *block, size_t old_size, size_t new_size) {
+  (void)allocator;
+  (void)old_size;
+  return tpl_allocate(block, new_size);
+}
+
+static void push_weak_table(lua_State *L) {
+  lua_newtable(L);
+  lua_createtable(L, 0, 1);
+  lua_pushliteral(L, "v");
+  lua_setfield(L, -2, "__mode");
+  lua_setmetatable(L, -2);
+}
+
+/* Puts the host's things onto aux, in the order of their places. */
+static void fill_aux(lua_State *L, tpl_host *h, int options, int userdata) {
+  luaL_checkstack(h->aux, TPL_AUX_SIZE + LUA_MINSTACK, NULL);
+  lua_newtable(L);
+  push_weak_table(L);
+  lua_newtable(L);
+  lua_pushvalue(L, lua_upvalueindex(1));
+  lua_getiuservalue(L, -1, TPL_CORE_REF_MT);
+  lua_getiuservalue(L, -2, TPL_CORE_ACTOR_MT);
+  lua_remove(L, -3);
+  lua_pushvalue(L, userdata);
+  lua_pushvalue(L, lua_upvalueindex(1));
+  lua_getfield(L, options, "on_event");
+  lua_getfield(L, options, "choose");
+  lua_xmove(L, h->aux, TPL_AUX_SIZE);
+}
+
+static lua_Number number_option(lua_State *L, const char *name) {
+  lua_getfield(L, 1, name);
+  lua_Number n = luaL_checknumber(L, -1);
+  lua_pop(L, 1);
+  return n;
+}
+
+static uint64_t seed_option(lua_State *L) {
+  lua_getfield(L, 1, "seed");
+  uint64_t seed = lua_isnil(L, -1) ? tp_entropy() : (uint64_t)luaL_checkinteger(L, -1);
+  lua_pop(L, 1);
+  return seed;
+}
+
+/* core.new_system{ name, seed, throughput, drain_timeout_ms, virtual, on_event, choose } */
+static int core_new_system(lua_State *L) {
+  luaL_checktype(L, 1, LUA_TTABLE);
+  lua_settop(L, 1);
+  tpl_host *h = lua_newuserdatauv(L, sizeof *h, 1); /* 2 */
+  memset(h, 0, sizeof *h);
+  h->core = tpl_core_here(L);
+  luaL_setmetatable(L, system_name);
+  h->aux = lua_newthread(L);
+  lua_setiuservalue(L, 2, 1);
+  fill_aux(L, h, 1, 2);
+  lua_getfield(L, 1, "virtual");
+  h->is_virtual = lua_toboolean(L, -1);
+  h->now = tpl_clock(h);
+  lua_getfield(L, 1, "name");
+  tp_host host = {h, tpl_retain, tpl_release, allocate, NULL};
+  tp_system_options options = {
+      .name = luaL_checkstring(L, -1),
+      .seed = seed_option(L),
+      .throughput = (uint32_t)number_option(L, "throughput"),
+      .drain_timeout = (tp_time)(number_option(L, "drain_timeout_ms") * 1e6),
+      .now = h->now,
+  };
+  h->began = h->now;
+  if (tp_system_new(&host, &options, &h->system) != TP_OK) {
+    h->system = NULL;
+    return luaL_error(L, "not enough memory");
+  }
+  lua_settop(L, 2);
+  return 1;
+}
+
+/* Jobs outside any actor are not known to the engine: they are ended by hand. */
+static void end_jobs(tpl_host *h) {
+  for (tpl_coro *c = h->idle; c != NULL; c = c->next_idle) c->job.kind = TP_JOB_RESUME;
+  for (tpl_coro *c = h->coros; c != NULL; c = c->next) {
+    if (c->job.kind == TP_JOB_EVENT || c->job.kind == TP_JOB_TIMER) tp_done(&c->job);
+    if (c->slot != NULL) tp_slot_forget(c->slot);
+  }
+}
+
+/* Runs no user code: the system may be collected at any time, or with the state. */
+static int host_gc(lua_State *L) {
+  tpl_host *h = lua_touserdata(L, 1);
+  tp_system *s = h->system;
+  if (s == NULL) return 0;
+  end_jobs(h);
+  h->system = NULL;
+  tp_system_free(s);
+  tpl_free_coros(h);
+  tp_loop_free(h->loop);
+  h->loop = NULL;
+  tpl_free_anchors(h);
+  return 0;
+}
+
+/* ---- Driven ----------------------------------------------------------------------------- */
+
+/* system:run()                                                              SYS-9 */
+static int host_run(lua_State *L) {
+  tpl_host *h = tpl_check_host(L, 1, "run");
+  tpl_check_drivable(L, h, "run");
+  (void)tpl_drive(L, h, NULL);
+  return 0;
+}
+
+/* system:terminate(): in a handler or a task it begins, elsewhere it is over on return.   SYS-4 */
+static int host_terminate(lua_State *L) {
+  tpl_host *h = luaL_testudata(L, 1, system_name);
+  if (h != NULL && h->system == NULL) return 0;
+  h = tpl_check_host(L, 1, "terminate");
+  tp_terminate(h->system);
+  if (!h->driving) (void)tpl_drive(L, h, NULL);
+  return 0;
+}
+
+/* core.settle(system): runs all that can run without time going on */
+static int core_settle(lua_State *L) {
+  tpl_host *h = tpl_check_host(L, 1, "settle");
+  tpl_check_drivable(L, h, "settle");
+  tpl_settle(L, h);
+  return 0;
+}
+
+/* core.advance(system, ms): virtual time goes on, in steps from deadline to deadline */
+static int core_advance(lua_State *L) {
+  tpl_host *h = tpl_check_host(L, 1, "advance");
+  tp_time delta = tpl_check_duration(L, 2, false, "advance: ms");
+  if (!h->is_virtual) return tpl_misuse(L, "advance: the system is not in virtual time");
+  tpl_check_drivable(L, h, "advance");
+  tp_time target = delta > TP_NEVER - h->now ? TP_NEVER : h->now + delta;
+  tpl_settle(L, h);
+  for (tp_time due; (due = tp_next_deadline(h->system)) <= target && due != TP_NEVER;) {
+    if (due > h->now) h->now = due;
+    tpl_settle(L, h);
+  }
+  h->now = target;
+  tpl_settle(L, h);
+  return 0;
+}
+
+/* ---- Looked into ------------------------------------------------------------------------ */
+
+static void set_count(lua_State *L, const char *name, size_t n) {
+  lua_pushinteger(L, (lua_Integer)n);
+  lua_setfield(L, -2, name);
+}
+
+/* system:stats()                                                            INS-2 */
+static int host_stats(lua_State *L) {
+  tpl_host *h = tpl_check_host(L, 1, "stats");
+  tp_stats s;
+  tp_system_stats(h->system, &s);
+  lua_createtable(L, 0, 10);
+  set_count(L, "actors", s.actors);
+  set_count(L, "queued", s.queued);
+  set_count(L, "asks", s.asks);
+  set_count(L, "scatters", s.scatters);
+  set_count(L, "timers", s.timers);
+  set_count(L, "engine_bytes", s.bytes);
+  set_count(L, "tasks", h->tasks);
+  set_count(L, "parked", h->parked);
+  set_count(L, "pooled", h->pooled);
+  set_count(L, "anchored", h->anchors.used);
+  return 1;
+}
+
+/* system:now() -> milliseconds since the system began, with fractions */
+static int host_now(lua_State *L) {
+  tpl_host *h = tpl_check_host(L, 1, "now");
+  lua_pushnumber(L, tpl_milliseconds(tpl_clock(h) - h->began));
+  return 1;
+}
+
+/* core.wall_clock(system) -> seconds since 1970, for logs; in virtual time since the system began */
+static int core_wall_clock(lua_State *L) {
+  tpl_host *h = luaL_testudata(L, 1, system_name);
+  bool is_virtual = h != NULL && h->is_virtual;
+  lua_pushnumber(L, is_virtual ? (lua_Number)h->now / 1e9 : tp_clock_wall());
+  return 1;
+}
+
+/* core.system_state(system) -> "running", "terminating" or "terminated" */
+static int core_system_state(lua_State *L) {
+  tpl_host *h = luaL_testudata(L, 1, system_name);
+  bool ended = h == NULL || h->system == NULL || tp_terminated(h->system);
+  bool ending = ended || tp_terminating(h->system);
+  lua_pushstring(L, ended ? "terminated" : ending ? "terminating" : "running");
+  return 1;
+}
+
+/* core.system_name(system) */
+static int core_system_name(lua_State *L) {
+  lua_pushstring(L, tp_system_name(tpl_check_host(L, 1, "name")->system));
+  return 1;
+}
+
+static const char *const event_names[TP_EVENT_KINDS] = {
+    "actor_started", "actor_restarted", "actor_stopped", "actor_failed",
+    "hook_failed",   "dead_letter",     "warning"};
+
+/* core.want_events(system, { kind = true, ... }) */
+static int core_want_events(lua_State *L) {
+  tpl_host *h = tpl_check_host(L, 1, "events");
+  uint32_t kinds = 0;
+  for (int i = 0; i < TP_EVENT_KINDS; i++) {
+    lua_getfield(L, 2, event_names[i]);
+    if (lua_toboolean(L, -1)) kinds |= 1u << i;
+    lua_pop(L, 1);
+  }
+  tp_events_want(h->system, kinds);
+  return 0;
+}
+
+static void push_optional_ref(lua_State *L, tpl_host *h, tp_ref *r) {
+  if (r == NULL) {
+    lua_pushnil(L);
+  } else {
+    tpl_push_ref(L, h, r);
+  }
+}
+
+/* kind, subject, value, code, sender, traceback, directive */
+int tpl_push_event(lua_State *L, tpl_host *h, const tp_event *e) {
+  static const char *const directives[] = {"resume", "restart", "stop", "escalate"};
+  lua_pushstring(L, event_names[e->kind]);
+  push_optional_ref(L, h, e->subject);
+  tpl_push_value(L, h, e->value);
+  lua_pushstring(L, e->code);
+  push_optional_ref(L, h, e->sender);
+  tpl_push_value(L, h, e->trace);
+  lua_pushstring(L, directives[e->directive]);
+  return 7;
+}
+
+/* core.current() -> the system whose code runs here, and the ref of its actor; or nil */
+static int core_current(lua_State *L) {
+  tpl_host *h = tpl_core_here(L)->running;
+  if (h == NULL || h->current == NULL) return 0;
+  tpl_push_aux(L, h, TPL_SYSTEM);
+  push_optional_ref(L, h, h->current->job.actor);
+  return 2;
+}
+
+void tpl_open_host(lua_State *L, int core) {
+  static const luaL_Reg functions[] = {{"new_system", core_new_system},
+                                       {"settle", core_settle},
+                                       {"advance", core_advance},
+                                       {"wall_clock", core_wall_clock},
+                                       {"system_state", core_system_state},
+                                       {"system_name", core_system_name},
+                                       {"want_events", core_want_events},
+                                       {"current", core_current},
+                                       {NULL, NULL}};
+  static const luaL_Reg methods[] = {{"run", host_run},
+                                     {"terminate", host_terminate},
+                                     {"stats", host_stats},
+                                     {"now", host_now},
+                                     {NULL, NULL}};
+  tpl_set_functions(L, core, functions);
+  luaL_newmetatable(L, system_name);
+  lua_pushcfunction(L, host_gc);
+  lua_setfield(L, -2, "__gc");
+  lua_newtable(L);
+  tpl_set_functions(L, core, methods);
+  lua_pushvalue(L, -1);
+  lua_setfield(L, -4, "system_methods");
+  lua_setfield(L, -2, "__index");
+  lua_setfield(L, -2, "system_metatable");
+}

@@ -1,0 +1,274 @@
+/* Refs as Lua sees them: one userdata for each, so that equal refs are the same value. */
+#include <string.h>
+
+#include "binding.h"
+
+enum { PATH_BUFFER = 256 };
+
+/* The address that tells our userdata from all others. */
+static const char magic = 'r';
+
+tpl_ref *tpl_test_ref(lua_State *L, int index) {
+  if (lua_type(L, index) != LUA_TUSERDATA || lua_rawlen(L, index) != sizeof(tpl_ref)) return NULL;
+  tpl_ref *r = lua_touserdata(L, index);
+  return r->magic == &magic && r->ref != NULL ? r : NULL;
+}
+
+tpl_ref *tpl_check_ref(lua_State *L, int index, const char *where, const char *what) {
+  tpl_ref *r = tpl_test_ref(L, index);
+  if (r == NULL) {
+    tpl_misuse(L, "%s: %s must be a ref (got %s)", where, what, luaL_typename(L, index));
+  }
+  return r;
+}
+
+void tpl_push_ref(lua_State *L, tpl_host *h, tp_ref *r) {
+  int type = lua_rawgetp(h->aux, TPL_REFS, r);
+  lua_xmove(h->aux, L, 1);
+  if (type != LUA_TNIL) return;
+  lua_pop(L, 1);
+  luaL_checkstack(L, 4, NULL);
+  tpl_ref *u = lua_newuserdatauv(L, sizeof *u, 1);
+  *u = (tpl_ref){.magic = &magic, .host = h};
+  tpl_push_aux(L, h, TPL_SYSTEM); /* whoever has a ref has its system */
+  lua_setiuservalue(L, -2, 1);
+  tpl_push_aux(L, h, TPL_REFS);
+  lua_pushvalue(L, -2);
+  lua_rawsetp(L, -2, r);
+  lua_pop(L, 1);
+  tpl_push_aux(L, h, TPL_REF_MT);
+  lua_setmetatable(L, -2);
+  u->ref = r;
+  tp_ref_retain(r);
+}
+
+static int ref_gc(lua_State *L) {
+  tpl_ref *u = lua_touserdata(L, 1);
+  tp_ref *r = u->ref;
+  u->ref = NULL;
+  if (r != NULL) tp_ref_release(r);
+  return 0;
+}
+
+typedef size_t render(const tp_ref *r, char *buffer, size_t size);
+
+static void push_rendered(lua_State *L, const tp_ref *r, render *how) {
+  char small[PATH_BUFFER];
+  size_t length = how(r, small, sizeof small);
+  if (length < sizeof small) {
+    lua_pushlstring(L, small, length);
+    return;
+  }
+  luaL_Buffer b;
+  char *big = luaL_buffinitsize(L, &b, length + 1);
+  how(r, big, length + 1);
+  luaL_pushresultsize(&b, length);
+}
+
+void tpl_push_path(lua_State *L, const tp_ref *r) { push_rendered(L, r, tp_ref_path); }
+
+/* ---- What Lua calls --------------------------------------------------------------------- */
+
+static void check_sender(lua_State *L, const tpl_ref *target, const tpl_ref *sender) {
+  if (sender->host != target->host) {
+    tpl_misuse(L, "tell: the sender must be of the target's system (got a ref of '%s')",
+               sender->host->system == NULL ? "?" : tp_system_name(sender->host->system));
+  }
+}
+
+static int push_status(lua_State *L, int status) {
+  if (status == TP_ENOMEM) return luaL_error(L, "not enough memory");
+  lua_pushboolean(L, 1);
+  return 1;
+}
+
+/* Whoever runs now answers, when a reply ref is told without a sender (ASK-9). */
+static tp_ref *default_sender(const tpl_ref *target) {
+  const tpl_host *h = target->host;
+  if (tp_ref_is_actor(target->ref) || h->current == NULL) return NULL;
+  return h->current->job.actor;
+}
+
+/* ref:tell(message [, sender]) -> true                          TELL-1, TELL-3 */
+static int ref_tell(lua_State *L) {
+  tpl_ref *target = tpl_check_ref(L, 1, "tell", "the target");
+  tp_ref *sender = NULL;
+  if (!lua_isnoneornil(L, 3)) {
+    tpl_ref *s = tpl_check_ref(L, 3, "tell", "the sender");
+    check_sender(L, target, s);
+    sender = s->ref;
+  } else {
+    sender = default_sender(target);
+  }
+  tpl_host *h = target->host;
+  if (h->system == NULL) return push_status(L, TP_OK); /* nobody is left to hear of it */
+  int status = tp_tell(target->ref, tpl_value(L, h, 2), sender);
+  if (tp_terminated(h->system) && !h->driving) tpl_settle(L, h); /* its dead letter is heard */
+  return push_status(L, status);
+}
+
+/* ref:ask(message [, timeout_ms]) -> value, nil, from | nil, err     ASK-1, ASK-2 */
+static int ref_ask(lua_State *L) {
+  tpl_ref *target = tpl_check_ref(L, 1, "ask", "the target");
+  tp_time timeout = 5000 * TP_MILLISECOND;
+  if (!lua_isnoneornil(L, 3)) timeout = tpl_check_duration(L, 3, true, "ask: timeout_ms");
+  tpl_host *h = target->host;
+  tpl_check_wait(L, h, "ask");
+  tp_ref *slot;
+  int status = tp_ask(target->ref, tpl_value(L, h, 2), timeout, &slot);
+  if (status != TP_OK) return push_status(L, status);
+  return tpl_wait(L, h, slot, tpl_ask_results, "ask");
+}
+
+/* ref:stop()                                                     STOP-1 */
+static int ref_stop(lua_State *L) {
+  tpl_ref *target = tpl_check_ref(L, 1, "stop", "the target");
+  if (tp_ref_is_actor(target->ref) && target->host->system != NULL) {
+    return push_status(L, tp_stop(target->ref));
+  }
+  return 0;
+}
+
+static int ref_tostring(lua_State *L) {
+  tpl_ref *u = tpl_test_ref(L, 1);
+  if (u == NULL) {
+    lua_pushliteral(L, "troupe.ref (gone)");
+  } else {
+    tpl_push_path(L, u->ref);
+  }
+  return 1;
+}
+
+/* The rest is for the Lua side of refs, which has checked its arguments. */
+
+static int core_ref_path(lua_State *L) {
+  tpl_push_path(L, tpl_check_ref(L, 1, "path", "the argument")->ref);
+  return 1;
+}
+
+static int core_ref_name(lua_State *L) {
+  push_rendered(L, tpl_check_ref(L, 1, "name", "the argument")->ref, tp_ref_name);
+  return 1;
+}
+
+static int core_ref_uid(lua_State *L) {
+  lua_pushinteger(L, (lua_Integer)tp_ref_uid(tpl_check_ref(L, 1, "uid", "the argument")->ref));
+  return 1;
+}
+
+static int core_is_ref(lua_State *L) {
+  lua_pushboolean(L, tpl_test_ref(L, 1) != NULL);
+  return 1;
+}
+
+static int core_ref_system(lua_State *L) {
+  (void)tpl_check_ref(L, 1, "system", "the argument");
+  lua_getiuservalue(L, 1, 1);
+  return 1;
+}
+
+static int push_ref_or_nil(lua_State *L, tpl_host *h, tp_ref *r) {
+  if (r == NULL || h->system == NULL) {
+    lua_pushnil(L);
+  } else {
+    tpl_push_ref(L, h, r);
+  }
+  return 1;
+}
+
+static int core_ref_parent(lua_State *L) {
+  tpl_ref *u = tpl_check_ref(L, 1, "parent", "the argument");
+  return push_ref_or_nil(L, u->host, tp_ref_parent(u->ref));
+}
+
+/* core.child(parent, name) -> ref | nil */
+static int core_child(lua_State *L) {
+  tpl_ref *u = tpl_check_ref(L, 1, "child", "the parent");
+  size_t length;
+  const char *name = luaL_checklstring(L, 2, &length);
+  return push_ref_or_nil(L, u->host, tp_child(u->ref, name, length));
+}
+
+/* core.children(parent) -> list, in the order they were spawned */
+static int core_children(lua_State *L) {
+  tpl_ref *u = tpl_check_ref(L, 1, "children", "the parent");
+  lua_newtable(L);
+  lua_Integer n = 0;
+  for (tp_ref *c = tp_next_child(u->ref, NULL); c != NULL; c = tp_next_child(u->ref, c)) {
+    tpl_push_ref(L, u->host, c);
+    lua_rawseti(L, -2, ++n);
+  }
+  return 1;
+}
+
+/* core.root(system), core.user_guardian(system) */
+static int core_root(lua_State *L) {
+  tpl_host *h = tpl_check_host(L, 1, "root");
+  tpl_push_ref(L, h, tp_root(h->system));
+  return 1;
+}
+
+static int core_user_guardian(lua_State *L) {
+  tpl_host *h = tpl_check_host(L, 1, "spawn");
+  tpl_push_ref(L, h, tp_user_guardian(h->system));
+  return 1;
+}
+
+/* core.lookup(system, path) -> ref | nil */
+static int core_lookup(lua_State *L) {
+  tpl_host *h = tpl_check_host(L, 1, "lookup");
+  size_t length;
+  const char *path = luaL_checklstring(L, 2, &length);
+  return push_ref_or_nil(L, h, tp_lookup(h->system, path, length));
+}
+
+/* core.tell_event(ref, event): as ref:tell, but its loss is no dead letter (DL-3) */
+static int core_tell_event(lua_State *L) {
+  tpl_ref *target = tpl_check_ref(L, 1, "tell", "the target");
+  if (target->host->system == NULL) return 0;
+  tp_value event = tpl_value(L, target->host, 2);
+  event.flags |= TP_UNLAMENTED;
+  return push_status(L, tp_tell(target->ref, event, NULL));
+}
+
+/* core.stop_now(ref)                                             STOP-2 */
+static int core_stop_now(lua_State *L) {
+  tpl_ref *target = tpl_check_ref(L, 1, "stop", "the target");
+  if (tp_ref_is_actor(target->ref) && target->host->system != NULL) tp_stop_now(target->ref);
+  return 0;
+}
+
+void tpl_open_ref(lua_State *L, int core) {
+  static const luaL_Reg methods[] = {
+      {"tell", ref_tell}, {"ask", ref_ask}, {"stop", ref_stop}, {NULL, NULL}};
+  static const luaL_Reg functions[] = {{"ref_path", core_ref_path},
+                                       {"ref_name", core_ref_name},
+                                       {"ref_uid", core_ref_uid},
+                                       {"ref_system", core_ref_system},
+                                       {"ref_parent", core_ref_parent},
+                                       {"is_ref", core_is_ref},
+                                       {"child", core_child},
+                                       {"children", core_children},
+                                       {"root", core_root},
+                                       {"user_guardian", core_user_guardian},
+                                       {"lookup", core_lookup},
+                                       {"tell_event", core_tell_event},
+                                       {"stop_now", core_stop_now},
+                                       {NULL, NULL}};
+  tpl_set_functions(L, core, functions);
+  lua_newtable(L); /* the metatable; the Lua side adds __index */
+  lua_pushcfunction(L, ref_gc);
+  lua_setfield(L, -2, "__gc");
+  lua_pushcfunction(L, ref_tostring);
+  lua_setfield(L, -2, "__tostring");
+  lua_pushliteral(L, "troupe.ref");
+  lua_setfield(L, -2, "__name");
+  lua_newtable(L);
+  tpl_set_functions(L, core, methods);
+  lua_pushvalue(L, -1);
+  lua_setfield(L, -4, "ref_methods");
+  lua_setfield(L, -2, "__index");
+  lua_pushvalue(L, -1);
+  lua_setfield(L, -3, "ref_metatable");
+  lua_setiuservalue(L, core, TPL_CORE_REF_MT);
+}

@@ -1,0 +1,259 @@
+/* The slice: one coroutine runs job after job. A handler that waits takes the coroutine with it, and
+ * the slice goes on in another; its continuation here reports the end, and it goes on as a slice. */
+#include "binding.h"
+
+/* Places on a slice's stack. */
+enum { ANCHORS = 1, FIRST_FREE };
+
+static int slice_loop(lua_State *L, tpl_coro *c);
+static int job_ended(lua_State *L, int status, lua_KContext context);
+
+/* ---- Calls that may wait ---------------------------------------------------------------- */
+
+static void call(lua_State *L, tpl_coro *c, int arguments, int results) {
+  lua_callk(L, arguments, results, (lua_KContext)c, job_ended);
+}
+
+/* What the actor's behavior anchors, without the way over aux. */
+static void push_anchor(lua_State *L, tp_value v) {
+  lua_rawgeti(L, ANCHORS, (lua_Integer)v.as.host);
+}
+
+static void push_actor(lua_State *L, tpl_coro *c) {
+  tp_value state = tp_actor_state(c->job.actor);
+  if (state.type == TP_HOST) {
+    push_anchor(L, state);
+  } else {
+    tpl_push_actor(L, c->host, c->job.actor);
+  }
+}
+
+static void receive(lua_State *L, tpl_coro *c) {
+  push_anchor(L, tp_behavior_look(c->job.behavior)->receive);
+  push_actor(L, c);
+  tpl_push_value(L, c->host, c->job.envelope.message);
+  call(L, c, 2, 0);
+}
+
+/* Pushes the hook's function, or the one that stands in for it. */
+static bool push_hook(lua_State *L, tpl_coro *c, const char *name, const char *other) {
+  push_anchor(L, tp_behavior_look(c->job.behavior)->code);
+  bool own = lua_getfield(L, -1, name) != LUA_TNIL;
+  if (!own) {
+    lua_pop(L, 1);
+    lua_getfield(L, -1, other);
+  }
+  lua_remove(L, -2);
+  push_actor(L, c);
+  return own;
+}
+
+static void run_hook(lua_State *L, tpl_coro *c) {
+  switch (c->job.kind) {
+    case TP_JOB_PRE_START:
+      push_hook(L, c, "pre_start", "pre_start");
+      call(L, c, 1, 0);
+      break;
+    case TP_JOB_POST_STOP:
+      push_hook(L, c, "post_stop", "post_stop");
+      call(L, c, 1, 0);
+      break;
+    case TP_JOB_PRE_RESTART:
+      if (push_hook(L, c, "pre_restart", "post_stop")) {
+        tpl_push_value(L, c->host, c->job.reason);
+        tpl_push_value(L, c->host, c->job.envelope.message);
+        call(L, c, 3, 0);
+      } else {
+        call(L, c, 1, 0);
+      }
+      break;
+    default:
+      if (push_hook(L, c, "post_restart", "pre_start")) {
+        tpl_push_value(L, c->host, c->job.reason);
+        call(L, c, 2, 0);
+      } else {
+        call(L, c, 1, 0);
+      }
+      break;
+  }
+}
+
+static void run_timer(lua_State *L, tpl_coro *c) {
+  tpl_push_value(L, c->host, c->job.code);
+  call(L, c, 0, 0);
+}
+
+static void run_task(lua_State *L, tpl_coro *c) {
+  c->task = c->job.token;
+  call(L, c, tpl_task_begin(L, c), LUA_MULTRET);
+}
+
+/* The job in hand has returned. */
+static void finish(lua_State *L, tpl_coro *c) {
+  if (c->task != NULL) {
+    tpl_task_returned(L, c->task, FIRST_FREE);
+    c->task = NULL;
+  } else {
+    tp_done(&c->job);
+  }
+}
+
+static int job_ended(lua_State *L, int status, lua_KContext context) {
+  tpl_coro *c = (tpl_coro *)context;
+  (void)status;
+  finish(L, c);
+  return slice_loop(L, c);
+}
+
+/* ---- Calls that may not wait ------------------------------------------------------------ */
+
+/* A message handler: keeps the traceback beside the error. */
+static int catch(lua_State *L) {
+  lua_settop(L, 1);
+  lua_createtable(L, 2, 0);
+  lua_insert(L, 1);
+  lua_rawseti(L, 1, 1);
+  luaL_traceback(L, L, NULL, 1);
+  lua_rawseti(L, 1, 2);
+  return 1;
+}
+
+/* Calls the function below `arguments` arguments. When it raises, the job fails with that. */
+static bool call_plainly(lua_State *L, tpl_coro *c, int arguments) {
+  int function = lua_gettop(L) - arguments;
+  lua_pushcfunction(L, catch);
+  lua_insert(L, function);
+  if (lua_pcall(L, arguments, 1, function) == LUA_OK) return true;
+  tpl_reserve(L, c->host, 2);
+  tp_value trace = tp_nil();
+  if (lua_istable(L, -1)) {
+    lua_rawgeti(L, -1, 2);
+    trace = tpl_value_plain(L, c->host, lua_gettop(L));
+    lua_rawgeti(L, -2, 1);
+  }
+  tp_fail(&c->job, tpl_value_plain(L, c->host, lua_gettop(L)), trace);
+  return false;
+}
+
+static void fail_with(lua_State *L, tpl_coro *c) {
+  tp_fail(&c->job, tpl_value_plain(L, c->host, lua_gettop(L)), tp_nil());
+}
+
+static void decide(lua_State *L, tpl_coro *c) {
+  static const char *const names[] = {"resume", "restart", "stop", "escalate", NULL};
+  push_anchor(L, c->job.code);
+  tpl_push_value(L, c->host, c->job.reason);
+  if (!call_plainly(L, c, 1)) return;
+  const char *answer = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "";
+  for (int i = 0; names[i] != NULL; i++) {
+    const char *a = names[i], *b = answer;
+    while (*a != '\0' && *a == *b) a++, b++;
+    if (*a == *b) {
+      tp_decided(&c->job, (tp_directive)i);
+      return;
+    }
+  }
+  lua_pushfstring(L, "the decider gave no directive (got %s)", luaL_tolstring(L, -1, NULL));
+  fail_with(L, c);
+}
+
+static void push_routees(lua_State *L, tpl_coro *c) {
+  size_t n = tp_routees(c->job.actor, NULL, 0);
+  tp_ref **routees = lua_newuserdatauv(L, (n + 1) * sizeof *routees, 0);
+  tp_routees(c->job.actor, routees, n);
+  lua_createtable(L, (int)n, 0);
+  for (size_t i = 0; i < n; i++) {
+    tpl_push_ref(L, c->host, routees[i]);
+    lua_rawseti(L, -2, (lua_Integer)i + 1);
+  }
+  lua_remove(L, -2);
+}
+
+/* A ref that a strategy may give: of a live actor of this system, and not the router itself. */
+static tp_ref *routable(lua_State *L, tpl_coro *c) {
+  tpl_ref *u = tpl_test_ref(L, -1);
+  if (u == NULL || u->host != c->host || !tp_ref_is_actor(u->ref)) return NULL;
+  bool routee = tp_ref_parent(u->ref) == c->job.actor;
+  return u->ref != c->job.actor && (routee || tp_ref_alive(u->ref)) ? u->ref : NULL;
+}
+
+/* The strategy's list is on top. */
+static void route(lua_State *L, tpl_coro *c) {
+  int list = lua_gettop(L);
+  size_t n = lua_rawlen(L, list);
+  tp_ref **refs = lua_newuserdatauv(L, (n + 1) * sizeof *refs, 0);
+  for (size_t i = 0; i < n; i++) {
+    lua_rawgeti(L, list, (lua_Integer)i + 1);
+    refs[i] = routable(L, c);
+    if (refs[i] == NULL) {
+      lua_pushfstring(L, "the strategy gave what is no routee and no live actor (got %s)",
+                      luaL_tolstring(L, -1, NULL));
+      fail_with(L, c);
+      return;
+    }
+    lua_pop(L, 1);
+  }
+  tp_routed(&c->job, refs, n);
+}
+
+static void ask_strategy(lua_State *L, tpl_coro *c) {
+  tpl_push_aux(L, c->host, TPL_CHOOSE);
+  push_anchor(L, c->job.code);
+  push_routees(L, c);
+  lua_pushinteger(L, (lua_Integer)c->job.index);
+  tpl_push_value(L, c->host, c->job.envelope.message);
+  if (call_plainly(L, c, 4)) route(L, c);
+}
+
+static void publish(lua_State *L, tpl_coro *c) {
+  tpl_push_aux(L, c->host, TPL_ON_EVENT);
+  if (call_plainly(L, c, tpl_push_event(L, c->host, &c->job.event))) tp_done(&c->job);
+}
+
+/* ---- The loop --------------------------------------------------------------------------- */
+
+/* Gives the job to the driver, which alone can enter another coroutine. */
+static int leave_to_driver(tpl_coro *c) {
+  c->host->switch_to = c->job;
+  c->host->has_switch = true;
+  return 0;
+}
+
+static int slice_loop(lua_State *L, tpl_coro *c) {
+  tpl_host *h = c->host;
+  for (;;) {
+    lua_settop(L, ANCHORS);
+    if (--h->budget <= 0) {
+      tpl_look_at_clock(h);
+      if (h->slice_over) return 0;
+    }
+    if (!tp_next(h->system, &c->job)) {
+      h->slice_over = true;
+      return 0;
+    }
+    switch (c->job.kind) {
+      case TP_JOB_RECEIVE: receive(L, c); break;
+      case TP_JOB_PRE_START:
+      case TP_JOB_POST_STOP:
+      case TP_JOB_PRE_RESTART:
+      case TP_JOB_POST_RESTART: run_hook(L, c); break;
+      case TP_JOB_TIMER: run_timer(L, c); break;
+      case TP_JOB_DECIDE: decide(L, c); continue;
+      case TP_JOB_ROUTE: ask_strategy(L, c); continue;
+      case TP_JOB_EVENT: publish(L, c); continue;
+      case TP_JOB_CLOSE: return leave_to_driver(c);
+      case TP_JOB_RESUME:
+        if (*(tpl_waiter *)c->job.token != TPL_WAITER_TASK) return leave_to_driver(c);
+        run_task(L, c);
+        break;
+    }
+    finish(L, c);
+  }
+}
+
+int tpl_slice(lua_State *L) {
+  tpl_coro *c = lua_touserdata(L, 1);
+  lua_settop(L, 0);
+  tpl_push_aux(L, c->host, TPL_ANCHORS);
+  return slice_loop(L, c);
+}

@@ -1,0 +1,202 @@
+/* Recipes to behaviors, and spawning. A recipe is a table that the Lua side has checked: its fields
+ * are those of tp_behavior_spec. */
+#include <string.h>
+
+#include "binding.h"
+
+/* Anchors of a behavior: code, receive, two deciders, a strategy. */
+enum { VALUES_EACH = 5 };
+
+static lua_Number number_field(lua_State *L, int table, const char *name, lua_Number otherwise) {
+  lua_getfield(L, table, name);
+  lua_Number n = lua_isnil(L, -1) ? otherwise : lua_tonumber(L, -1);
+  lua_pop(L, 1);
+  return n;
+}
+
+static bool boolean_field(lua_State *L, int table, const char *name) {
+  lua_getfield(L, table, name);
+  bool b = lua_toboolean(L, -1);
+  lua_pop(L, 1);
+  return b;
+}
+
+/* The place of a field's text in `names`, or 0. */
+static int choice_field(lua_State *L, int table, const char *name, const char *const names[]) {
+  lua_getfield(L, table, name);
+  const char *text = lua_tostring(L, -1);
+  int i = 0;
+  if (text != NULL) {
+    while (names[i] != NULL && strcmp(names[i], text) != 0) i++;
+    if (names[i] == NULL) i = 0;
+  }
+  lua_pop(L, 1);
+  return i;
+}
+
+static tp_time nanoseconds(lua_Number ms) {
+  lua_Number ns = ms * 1e6;
+  if (ns >= 9.2e18) return TP_NEVER;
+  tp_time t = (tp_time)ns;
+  return (lua_Number)t < ns ? t + 1 : t;
+}
+
+static tp_value value_field(lua_State *L, tpl_host *h, int table, const char *name) {
+  lua_getfield(L, table, name);
+  tp_value v = tpl_value_plain(L, h, lua_gettop(L));
+  lua_pop(L, 1);
+  return v;
+}
+
+static void read_supervision(lua_State *L, int recipe, const char *name, tp_supervision *out) {
+  static const char *const directives[] = {"resume", "restart", "stop", "escalate", NULL};
+  lua_getfield(L, recipe, name);
+  if (!lua_isnil(L, -1)) {
+    int t = lua_gettop(L);
+    out->given = true;
+    out->directive = (tp_directive)choice_field(L, t, "directive", directives);
+    out->max_restarts = (int64_t)number_field(L, t, "max_restarts", 10);
+    out->within = nanoseconds(number_field(L, t, "within_ms", 60000));
+  }
+  lua_pop(L, 1);
+}
+
+static tp_value decider(lua_State *L, tpl_host *h, int recipe, const char *name) {
+  tp_value v = tp_nil();
+  lua_getfield(L, recipe, name);
+  if (!lua_isnil(L, -1)) v = value_field(L, h, lua_gettop(L), "decider");
+  lua_pop(L, 1);
+  return v;
+}
+
+static uint32_t read_hooks(lua_State *L, int recipe) {
+  static const struct {
+    const char *name;
+    uint32_t hook;
+  } all[] = {{"pre_start", TP_HOOK_PRE_START},
+             {"post_stop", TP_HOOK_POST_STOP},
+             {"pre_restart", TP_HOOK_PRE_RESTART},
+             {"post_restart", TP_HOOK_POST_RESTART}};
+  uint32_t hooks = 0;
+  for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+    lua_getfield(L, recipe, all[i].name);
+    if (!lua_isnil(L, -1)) hooks |= all[i].hook;
+    lua_pop(L, 1);
+  }
+  return hooks;
+}
+
+static void read_routing(lua_State *L, int recipe, tp_behavior_spec *spec) {
+  static const char *const routings[] = {
+      "none",   "round_robin",    "random", "broadcast", "smallest_mailbox",
+      "custom", "first_completed", NULL};
+  static const char *const on_stop[] = {"remove", "keep", "respawn", NULL};
+  spec->routing = (tp_routing)choice_field(L, recipe, "routing", routings);
+  spec->size = (uint32_t)number_field(L, recipe, "size", 0);
+  spec->on_routee_stop = (tp_on_routee_stop)choice_field(L, recipe, "on_routee_stop", on_stop);
+  spec->timeout = nanoseconds(number_field(L, recipe, "timeout_ms", 0));
+}
+
+/* The values last, in room that was made before, so that nothing is held when something raises. */
+static void read_values(lua_State *L, tpl_host *h, int receive, int recipe,
+                        tp_behavior_spec *spec) {
+  if (!recipe) {
+    spec->code = tpl_value_plain(L, h, receive);
+  } else {
+    spec->code = tpl_value_plain(L, h, recipe);
+    spec->own.decider = decider(L, h, recipe, "own");
+    spec->children.decider = decider(L, h, recipe, "children");
+    spec->strategy = value_field(L, h, recipe, "strategy");
+  }
+  spec->receive = tpl_value_plain(L, h, receive);
+}
+
+static tp_behavior *behavior_of(lua_State *L, tpl_host *h, int receive, int recipe);
+
+static tp_behavior *routee_of(lua_State *L, tpl_host *h, int recipe) {
+  luaL_checkstack(L, 10, "routers are nested too deeply");
+  lua_getfield(L, recipe, "routee");
+  int routee = lua_gettop(L);
+  tp_behavior *b = NULL;
+  if (!lua_isnil(L, routee)) {
+    lua_getfield(L, routee, "receive");
+    b = behavior_of(L, h, routee + 1, routee);
+    lua_pop(L, 1);
+  }
+  lua_pop(L, 1);
+  return b;
+}
+
+/* Counted once. `recipe` is 0 for a bare function. */
+static tp_behavior *behavior_of(lua_State *L, tpl_host *h, int receive, int recipe) {
+  const void *code = lua_topointer(L, recipe ? recipe : receive);
+  if (code == h->last_code) {
+    tp_behavior_retain(h->last_behavior);
+    return h->last_behavior;
+  }
+  tp_behavior_spec spec = {0};
+  if (recipe) {
+    spec.hooks = read_hooks(L, recipe);
+    spec.throughput = (uint32_t)number_field(L, recipe, "throughput", 0);
+    spec.keep_children = boolean_field(L, recipe, "keep_children");
+    read_supervision(L, recipe, "own", &spec.own);
+    read_supervision(L, recipe, "children", &spec.children);
+    read_routing(L, recipe, &spec);
+  }
+  if (recipe) spec.routee = routee_of(L, h, recipe);
+  read_values(L, h, receive, recipe, &spec);
+  tp_behavior *b;
+  int status = tp_behavior_new(h->system, &spec, &b);
+  if (spec.routee != NULL) tp_behavior_release(spec.routee);
+  if (status != TP_OK) luaL_error(L, "not enough memory");
+  h->last_code = code;
+  h->last_slot = spec.code.as.host;
+  h->last_behavior = b;
+  return b;
+}
+
+/* Behaviors that a recipe leads to: itself, and those of its routees. */
+static uint32_t behaviors_in(lua_State *L, int recipe) {
+  uint32_t n = 1;
+  lua_pushvalue(L, recipe);
+  while (lua_istable(L, -1)) {
+    n++;
+    lua_getfield(L, -1, "routee");
+    lua_replace(L, -2);
+  }
+  lua_pop(L, 1);
+  return n;
+}
+
+static const char *why(int status) {
+  switch (status) {
+    case TP_EEXIST: return "exists";
+    case TP_ESTOPPED: return "stopped";
+    case TP_ETERMINATED: return "terminated";
+    default: return "not enough memory";
+  }
+}
+
+int tpl_spawn(lua_State *L) {
+  lua_settop(L, 4);
+  tpl_ref *parent = tpl_check_ref(L, 1, "spawn", "the parent");
+  tpl_host *h = parent->host;
+  size_t length = 0;
+  const char *name = lua_tolstring(L, 2, &length);
+  int status = TP_ETERMINATED;
+  tp_ref *r = NULL;
+  if (h->system != NULL) {
+    tpl_reserve(L, h, behaviors_in(L, 4) * VALUES_EACH);
+    tp_behavior *b = behavior_of(L, h, 3, lua_isnil(L, 4) ? 0 : 4);
+    status = tp_spawn(parent->ref, b, name, length, &r);
+    tp_behavior_release(b);
+  }
+  if (status != TP_OK) {
+    lua_pushnil(L);
+    lua_pushstring(L, why(status));
+    return 2;
+  }
+  tpl_push_ref(L, h, r);
+  tp_ref_release(r);
+  return 1;
+}

@@ -1,0 +1,90 @@
+/* Timers as Lua sees them: a handle for each, and the map of an actor's keys to handles. */
+#include "binding.h"
+
+static const char tick_name[] = "troupe.timer";
+
+typedef struct handle {
+  tp_tick *tick; /* counted */
+  tpl_host *host;
+} handle;
+
+static handle *check_handle(lua_State *L, int index) {
+  return luaL_checkudata(L, index, tick_name);
+}
+
+/* A handle that holds nothing yet, so that nothing is lost when making it raises. */
+static handle *new_handle(lua_State *L, tpl_host *h) {
+  handle *t = lua_newuserdatauv(L, sizeof *t, 1);
+  *t = (handle){.host = h};
+  luaL_setmetatable(L, tick_name);
+  tpl_push_aux(L, h, TPL_SYSTEM); /* as with refs */
+  lua_setiuservalue(L, -2, 1);
+  return t;
+}
+
+static int push_started(lua_State *L, int status) {
+  if (status == TP_ENOMEM) return luaL_error(L, "not enough memory");
+  if (status == TP_OK) return 1;
+  lua_pushnil(L);
+  return 1;
+}
+
+/* core.timer_start(actor, message, repeat, delay_ms, interval_ms) -> handle | nil when it stops */
+static int core_timer_start(lua_State *L) {
+  static const char *const repeats[] = {"once", "fixed_delay", "fixed_rate", NULL};
+  tpl_ref *u = tpl_check_actor(L, 1, "timers");
+  tpl_host *h = u->host;
+  tp_repeat repeat = (tp_repeat)luaL_checkoption(L, 3, NULL, repeats);
+  tp_time delay = tpl_check_duration(L, 4, false, "timers: delay");
+  tp_time interval = tpl_check_duration(L, 5, false, "timers: interval");
+  handle *t = new_handle(L, h);
+  tp_value message = tpl_value(L, h, 2);
+  return push_started(L, tp_timer_start(u->ref, message, repeat, delay, interval, &t->tick));
+}
+
+/* core.schedule(system, function, delay_ms, interval_ms) -> handle | nil when it terminates */
+static int core_schedule(lua_State *L) {
+  tpl_host *h = tpl_check_host(L, 1, "schedule");
+  tp_time delay = tpl_check_duration(L, 3, false, "schedule: delay");
+  tp_time interval = tpl_check_duration(L, 4, false, "schedule: interval");
+  handle *t = new_handle(L, h);
+  tp_value function = tpl_value_plain(L, h, 2);
+  return push_started(L, tp_schedule(h->system, function, delay, interval, &t->tick));
+}
+
+/* handle:cancel() -> true when that prevented something                      TMR-6 */
+static int handle_cancel(lua_State *L) {
+  handle *t = check_handle(L, 1);
+  lua_pushboolean(L, t->tick != NULL && t->host->system != NULL && tp_tick_cancel(t->tick));
+  return 1;
+}
+
+/* core.timer_active(handle) */
+static int core_timer_active(lua_State *L) {
+  handle *t = check_handle(L, 1);
+  lua_pushboolean(L, t->tick != NULL && tp_tick_active(t->tick));
+  return 1;
+}
+
+static int handle_gc(lua_State *L) {
+  handle *t = lua_touserdata(L, 1);
+  if (t->tick != NULL) tp_tick_release(t->tick);
+  t->tick = NULL;
+  return 0;
+}
+
+void tpl_open_timer(lua_State *L, int core) {
+  static const luaL_Reg functions[] = {{"timer_start", core_timer_start},
+                                       {"timer_active", core_timer_active},
+                                       {"schedule", core_schedule},
+                                       {NULL, NULL}};
+  static const luaL_Reg methods[] = {{"cancel", handle_cancel}, {NULL, NULL}};
+  tpl_set_functions(L, core, functions);
+  luaL_newmetatable(L, tick_name);
+  lua_pushcfunction(L, handle_gc);
+  lua_setfield(L, -2, "__gc");
+  lua_newtable(L);
+  tpl_set_functions(L, core, methods);
+  lua_setfield(L, -2, "__index");
+  lua_pop(L, 1);
+}

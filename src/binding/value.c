@@ -1,0 +1,225 @@
+/* Lua values as engine values. Scalars travel by themselves; whatever the collector owns is
+ * anchored once, in the array part of one table, and named by its slot there. */
+#include <stdlib.h>
+
+#include "binding.h"
+
+enum { FIRST_ROOM = 32, LARGE = 4096 };
+
+/* ---- Anchors ---------------------------------------------------------------------------- */
+
+static void free_slot(tpl_anchors *a, uint32_t slot) {
+  a->slots[slot - 1] = TPL_FREE | a->first_free;
+  a->first_free = slot;
+}
+
+static void make_room(lua_State *L, tpl_anchors *a, uint32_t room) {
+  if (room <= a->room) return;
+  if (room > TPL_FREE / 2) luaL_error(L, "not enough memory");
+  uint32_t bigger = a->room == 0 ? FIRST_ROOM : a->room * 2;
+  while (bigger < room) bigger *= 2;
+  uint32_t *slots = realloc(a->slots, bigger * sizeof *slots);
+  if (slots == NULL) luaL_error(L, "not enough memory");
+  a->slots = slots;
+  a->room = bigger;
+}
+
+/* Adds slots to the table and to the list of free ones, one after another: when one raises, those
+ * before it are good. */
+static void grow(lua_State *L, tpl_host *h, uint32_t capacity) {
+  tpl_anchors *a = &h->anchors;
+  luaL_checkstack(L, 3, "too many values");
+  make_room(L, a, capacity);
+  tpl_push_aux(L, h, TPL_ANCHORS);
+  while (a->capacity < a->room) {
+    lua_pushboolean(L, 0);
+    lua_rawseti(L, -2, a->capacity + 1);
+    free_slot(a, ++a->capacity);
+  }
+  lua_pop(L, 1);
+}
+
+void tpl_reserve(lua_State *L, tpl_host *h, uint32_t n) {
+  tpl_anchors *a = &h->anchors;
+  if (a->capacity - a->used < n) grow(L, h, a->used + n);
+}
+
+static uint64_t anchor(lua_State *L, tpl_host *h, int index) {
+  tpl_anchors *a = &h->anchors;
+  if (a->first_free == 0) grow(L, h, a->capacity + 1);
+  uint32_t slot = a->first_free;
+  lua_pushvalue(L, index);
+  lua_xmove(L, h->aux, 1);
+  lua_rawseti(h->aux, TPL_ANCHORS, slot);
+  a->first_free = a->slots[slot - 1] & ~TPL_FREE;
+  a->slots[slot - 1] = 1;
+  a->used++;
+  return slot;
+}
+
+void tpl_retain(void *context, uint64_t slot) {
+  tpl_host *h = context;
+  h->anchors.slots[slot - 1]++;
+}
+
+void tpl_release(void *context, uint64_t slot) {
+  tpl_host *h = context;
+  tpl_anchors *a = &h->anchors;
+  if (--a->slots[slot - 1] > 0) return;
+  if (slot == h->last_slot) { /* the behavior whose code it was is gone */
+    h->last_slot = 0;
+    h->last_code = NULL;
+    h->last_behavior = NULL;
+  }
+  lua_pushboolean(h->aux, 0);
+  lua_rawseti(h->aux, TPL_ANCHORS, (lua_Integer)slot);
+  free_slot(a, (uint32_t)slot);
+  a->used--;
+}
+
+bool tpl_anchors_are_large(const tpl_host *h) {
+  return h->anchors.capacity > LARGE && h->anchors.used < h->anchors.capacity / 8;
+}
+
+static uint32_t last_used(const tpl_anchors *a) {
+  uint32_t slot = a->capacity;
+  while (slot > 0 && (a->slots[slot - 1] & TPL_FREE) != 0) slot--;
+  return slot;
+}
+
+void tpl_trim_anchors(lua_State *L, tpl_host *h) {
+  tpl_anchors *a = &h->anchors;
+  uint32_t keep = last_used(a) < FIRST_ROOM ? FIRST_ROOM : last_used(a);
+  if (keep > a->capacity / 2) return;
+  tpl_push_aux(L, h, TPL_ANCHORS);
+  for (; a->capacity > keep; a->capacity--) {
+    lua_pushnil(L);
+    lua_rawseti(L, -2, a->capacity);
+  }
+  a->first_free = 0;
+  for (uint32_t slot = keep; slot > 0; slot--) {
+    if ((a->slots[slot - 1] & TPL_FREE) != 0) free_slot(a, slot);
+  }
+  lua_pushboolean(L, 1); /* a new key makes Lua count again how large the table need be */
+  lua_rawsetp(L, -2, h);
+  lua_pushnil(L);
+  lua_rawsetp(L, -2, h);
+  lua_pop(L, 1);
+  uint32_t *slots = realloc(a->slots, keep * sizeof *slots);
+  if (slots == NULL) return;
+  a->slots = slots;
+  a->room = keep;
+}
+
+void tpl_free_anchors(tpl_host *h) {
+  free(h->anchors.slots);
+  h->anchors = (tpl_anchors){0};
+}
+
+/* ---- To the engine ---------------------------------------------------------------------- */
+
+static tp_value host_value(lua_State *L, tpl_host *h, int index) {
+  return (tp_value){.type = TP_HOST, .as.host = anchor(L, h, index)};
+}
+
+tp_value tpl_value_plain(lua_State *L, tpl_host *h, int index) {
+  switch (lua_type(L, index)) {
+    case LUA_TNIL:
+    case LUA_TNONE: return tp_nil();
+    case LUA_TBOOLEAN:
+      return (tp_value){.type = TP_BOOLEAN, .as.boolean = lua_toboolean(L, index)};
+    case LUA_TNUMBER:
+      if (lua_isinteger(L, index)) return tp_integer(lua_tointeger(L, index));
+      return (tp_value){.type = TP_NUMBER, .as.number = lua_tonumber(L, index)};
+    case LUA_TLIGHTUSERDATA:
+      return (tp_value){.type = TP_POINTER, .as.pointer = lua_touserdata(L, index)};
+    default: return host_value(L, h, index);
+  }
+}
+
+/* troupe.Broadcast(m) stands for m with a flag; one layer is taken off. */
+static tp_value broadcast(lua_State *L, tpl_host *h, int index) {
+  lua_rawgeti(L, index, 1);
+  tp_value v = tpl_value_plain(L, h, -1);
+  lua_pop(L, 1);
+  v.flags |= TP_BROADCAST;
+  return v;
+}
+
+static tp_value signal(lua_State *L, int index) {
+  lua_rawgeti(L, index, 1);
+  tp_value v = {.type = TP_SIGNAL, .as.integer = lua_tointeger(L, -1)};
+  lua_pop(L, 1);
+  return v;
+}
+
+tp_value tpl_value(lua_State *L, tpl_host *h, int index) {
+  if (lua_type(L, index) != LUA_TTABLE || !lua_getmetatable(L, index)) {
+    return tpl_value_plain(L, h, index);
+  }
+  const void *mt = lua_topointer(L, -1);
+  lua_pop(L, 1);
+  if (mt == h->core->broadcast_mt) return broadcast(L, h, index);
+  if (mt == h->core->signal_mt) return signal(L, index);
+  tp_value v = host_value(L, h, index);
+  if (mt == h->core->error_mt) v.flags |= TP_IS_ERROR;
+  return v;
+}
+
+/* ---- To Lua ----------------------------------------------------------------------------- */
+
+void tpl_push_setup(lua_State *L, tpl_host *h, const char *name) {
+  tpl_push_aux(L, h, TPL_CORE);
+  lua_getiuservalue(L, -1, TPL_CORE_SETUP);
+  lua_getfield(L, -1, name);
+  lua_replace(L, -3);
+  lua_pop(L, 1);
+}
+
+/* The Lua side makes the error of it: fault(code, path, ms, members, count). */
+static void push_fault(lua_State *L, tpl_host *h, const tp_fault *f) {
+  luaL_checkstack(L, 10, "too many nested errors");
+  tpl_push_setup(L, h, "fault");
+  lua_pushstring(L, f->code);
+  if (f->subject != NULL) {
+    tpl_push_path(L, f->subject);
+  } else {
+    lua_pushnil(L);
+  }
+  lua_pushnumber(L, tpl_milliseconds(f->budget));
+  lua_createtable(L, (int)f->members, 0);
+  for (uint32_t i = 0; i < f->members; i++) {
+    tpl_push_value(L, h, f->member[i]);
+    lua_rawseti(L, -2, i + 1);
+  }
+  lua_pushinteger(L, f->asked);
+  lua_call(L, 5, 1);
+}
+
+static void push_named(lua_State *L, tpl_host *h, const char *maker, tp_value v) {
+  tpl_push_setup(L, h, maker);
+  tpl_push_value(L, h, v);
+  lua_call(L, 1, 1);
+}
+
+void tpl_push_value(lua_State *L, tpl_host *h, tp_value v) {
+  if ((v.flags & TP_BROADCAST) != 0) { /* it came to somebody who is no router */
+    v.flags &= (uint8_t)~TP_BROADCAST;
+    push_named(L, h, "broadcast", v);
+    return;
+  }
+  switch (v.type) {
+    case TP_BOOLEAN: lua_pushboolean(L, v.as.boolean); break;
+    case TP_INTEGER: lua_pushinteger(L, v.as.integer); break;
+    case TP_NUMBER: lua_pushnumber(L, v.as.number); break;
+    case TP_POINTER: lua_pushlightuserdata(L, v.as.pointer); break;
+    case TP_HOST:
+      lua_rawgeti(h->aux, TPL_ANCHORS, (lua_Integer)v.as.host);
+      lua_xmove(h->aux, L, 1);
+      break;
+    case TP_REF: tpl_push_ref(L, h, v.as.ref); break;
+    case TP_FAULT: push_fault(L, h, v.as.fault); break;
+    case TP_SIGNAL: push_named(L, h, "signal", tp_integer(v.as.integer)); break;
+    default: lua_pushnil(L); break;
+  }
+}

@@ -1,0 +1,183 @@
+/* Waiting, from wherever user code stands: a handler or a task (the coroutine parks), a coroutine of
+ * the user's own (the same, when nothing of ours is below it), or the main chunk (the system is driven
+ * until the answer is there). */
+#include "binding.h"
+
+typedef enum place {
+  PLACE_CORO,    /* the coroutine of a handler or a task */
+  PLACE_FOREIGN, /* a coroutine of the user's own, outside any handler */
+  PLACE_MAIN,
+} place;
+
+static bool on_main(lua_State *L) {
+  bool is_main = lua_pushthread(L) == 1;
+  lua_pop(L, 1);
+  return is_main;
+}
+
+static place where_am_i(lua_State *L, tpl_host *h, const char *where) {
+  tpl_host *running = h->core->running;
+  if (running != NULL && running->current != NULL) {
+    tpl_coro *c = running->current;
+    if (c->L != L) {
+      tpl_misuse(L, "%s: cannot wait in a coroutine of your own inside a handler", where);
+    }
+    if (!lua_isyieldable(L)) {
+      tpl_misuse(L, "%s: cannot wait here: a C function or a callback that may not wait is running",
+                 where);
+    }
+    if (running != h) {
+      tpl_misuse(L, "%s: cannot wait for another system ('%s') in a handler", where,
+                 tp_system_name(h->system));
+    }
+    return PLACE_CORO;
+  }
+  if (h->driving) tpl_misuse(L, "%s: cannot wait here: the system runs already", where);
+  if (on_main(L)) return PLACE_MAIN;
+  if (!lua_isyieldable(L)) {
+    tpl_misuse(L, "%s: cannot wait here: a C function is running in between", where);
+  }
+  return PLACE_FOREIGN;
+}
+
+/* Never returns when the task that runs is to end at its next wait: it is closed instead. */
+static void end_if_over(lua_State *L, tpl_host *h) {
+  tpl_coro *c = h->current;
+  if (c->task == NULL || (!c->task->cancelled && !tp_terminated(h->system))) return;
+  c->gives_up = true;
+  lua_yield(L, 0);
+}
+
+void tpl_check_wait(lua_State *L, tpl_host *h, const char *where) {
+  if (h->system == NULL) return;
+  if (where_am_i(L, h, where) == PLACE_CORO) end_if_over(L, h);
+}
+
+static int go_on(lua_State *L, int status, lua_KContext context) {
+  tpl_coro *c = (tpl_coro *)context;
+  tpl_host *h = c->host;
+  (void)status;
+  if (h->current != c || c->slot == NULL || !tp_slot_settled(c->slot)) {
+    return luaL_error(L, "resumed from outside while it waits for an answer");
+  }
+  int n = c->results(L, h, c->slot);
+  tp_ref *slot = c->slot;
+  c->slot = NULL;
+  tp_slot_clear(slot);
+  tp_ref_release(slot);
+  return n;
+}
+
+static int yield(lua_State *L, tpl_coro *c, tp_ref *slot, tpl_results *results) {
+  c->slot = slot;
+  c->results = results;
+  return lua_yieldk(L, 0, (lua_KContext)c, go_on);
+}
+
+/* The slot is kept by its ref's userdata, whatever raises from here on. */
+static void keep(lua_State *L, tpl_host *h, tp_ref *slot) {
+  tpl_push_ref(L, h, slot);
+  tp_ref_release(slot);
+}
+
+static int yield_foreign(lua_State *L, tpl_host *h, tp_ref *slot, tpl_results *results) {
+  keep(L, h, slot);
+  lua_pushthread(L);
+  tpl_coro *c = tpl_coro_new(L, h, lua_gettop(L));
+  c->job = (tp_job){.kind = TP_JOB_RESUME, .system = h->system};
+  tp_ref_retain(slot);
+  h->parked++;
+  tp_slot_notify(slot, c);
+  return yield(L, c, slot, results);
+}
+
+static int wait_here(lua_State *L, tpl_host *h, tp_ref *slot, tpl_results *results,
+                     const char *where) {
+  keep(L, h, slot);
+  if (!tpl_drive(L, h, slot)) {
+    return tpl_misuse(L, "%s: nothing is left to happen that could end the wait", where);
+  }
+  int n = results(L, h, slot);
+  tp_slot_clear(slot);
+  return n;
+}
+
+int tpl_wait(lua_State *L, tpl_host *h, tp_ref *slot, tpl_results *results, const char *where) {
+  switch (where_am_i(L, h, where)) {
+    case PLACE_CORO: return yield(L, h->current, slot, results);
+    case PLACE_FOREIGN: return yield_foreign(L, h, slot, results);
+    default: return wait_here(L, h, slot, results, where);
+  }
+}
+
+/* ---- What waits give -------------------------------------------------------------------- */
+
+static void push_from(lua_State *L, tpl_host *h, tp_ref *from) {
+  if (from == NULL) {
+    lua_pushnil(L);
+  } else {
+    tpl_push_ref(L, h, from);
+  }
+}
+
+int tpl_ask_results(lua_State *L, tpl_host *h, tp_ref *slot) {
+  tp_outcome o = tp_slot_outcome(slot);
+  if (o.failed) lua_pushnil(L);
+  tpl_push_value(L, h, o.value);
+  if (!o.failed) lua_pushnil(L);
+  push_from(L, h, o.from);
+  return 3;
+}
+
+/* nil, err when it could not wait that long; else nothing. */
+static int sleep_results(lua_State *L, tpl_host *h, tp_ref *slot) {
+  tp_outcome o = tp_slot_outcome(slot);
+  if (!o.failed) return 0;
+  lua_pushnil(L);
+  tpl_push_value(L, h, o.value);
+  return 2;
+}
+
+/* The host whose handler or task runs here; raises elsewhere. */
+static tpl_host *host_here(lua_State *L, const char *where) {
+  tpl_host *h = tpl_core_here(L)->running;
+  if (h == NULL || h->current == NULL) {
+    tpl_misuse(L, "%s: to be called in a handler or a task", where);
+  }
+  return h;
+}
+
+/* troupe.sleep(ms) */
+int tpl_sleep(lua_State *L) {
+  tp_time time = tpl_check_duration(L, 1, false, "sleep: ms");
+  tpl_host *h = host_here(L, "sleep");
+  tpl_check_wait(L, h, "sleep");
+  tp_ref *slot;
+  if (tp_slot_new(h->system, time, true, &slot) != TP_OK) {
+    return luaL_error(L, "not enough memory");
+  }
+  return tpl_wait(L, h, slot, sleep_results, "sleep");
+}
+
+/* ref | nil, err */
+static int resolve_results(lua_State *L, tpl_host *h, tp_ref *slot) {
+  (void)tpl_ask_results(L, h, slot);
+  return 2;
+}
+
+/* core.resolve(system, path, timeout_ms) -> ref | nil, err                   SEL-1 */
+int tpl_resolve_path(lua_State *L) {
+  tpl_host *h = tpl_check_host(L, 1, "resolve_one");
+  size_t length;
+  const char *path = luaL_checklstring(L, 2, &length);
+  tp_time timeout = tpl_check_duration(L, 3, true, "resolve_one: timeout_ms");
+  tpl_check_wait(L, h, "resolve_one");
+  tp_ref *slot;
+  int status = tp_slot_new(h->system, timeout, false, &slot);
+  if (status == TP_OK) {
+    status = tp_resolve(h->system, path, length, slot);
+    if (status != TP_OK) tp_ref_release(slot);
+  }
+  if (status != TP_OK) return luaL_error(L, "not enough memory");
+  return tpl_wait(L, h, slot, resolve_results, "resolve_one");
+}

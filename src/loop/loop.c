@@ -1,0 +1,69 @@
+#include "loop.h"
+
+#include <stdlib.h>
+#include <uv.h>
+
+struct tp_loop {
+  uv_loop_t uv;
+  uv_async_t wake;
+  uv_timer_t timer;
+};
+
+static void on_wake(uv_async_t *a) { (void)a; }
+
+static void on_timer(uv_timer_t *t) { (void)t; }
+
+tp_loop *tp_loop_new(void) {
+  tp_loop *l = calloc(1, sizeof *l);
+  if (l == NULL) return NULL;
+  if (uv_loop_init(&l->uv) != 0) goto no_loop;
+  if (uv_async_init(&l->uv, &l->wake, on_wake) != 0) goto no_wake;
+  (void)uv_timer_init(&l->uv, &l->timer); /* it cannot fail */
+  return l;
+no_wake:
+  (void)uv_loop_close(&l->uv);
+no_loop:
+  free(l);
+  return NULL;
+}
+
+void tp_loop_free(tp_loop *l) {
+  if (l == NULL) return;
+  uv_close((uv_handle_t *)&l->wake, NULL);
+  uv_close((uv_handle_t *)&l->timer, NULL);
+  (void)uv_run(&l->uv, UV_RUN_DEFAULT); /* closing handles takes a turn */
+  (void)uv_loop_close(&l->uv);
+  free(l);
+}
+
+int64_t tp_clock_monotonic(void) { return (int64_t)uv_hrtime(); }
+
+double tp_clock_wall(void) {
+  uv_timeval64_t now;
+  if (uv_gettimeofday(&now) != 0) return 0;
+  return (double)now.tv_sec + (double)now.tv_usec / 1e6;
+}
+
+uint64_t tp_entropy(void) {
+  uint64_t bits;
+  if (uv_random(NULL, NULL, &bits, sizeof bits, 0, NULL) == 0) return bits;
+  return uv_hrtime() ^ (uint64_t)uv_os_getpid() << 32;
+}
+
+void tp_loop_poll(tp_loop *l) { (void)uv_run(&l->uv, UV_RUN_NOWAIT); }
+
+/* A deadline is never served early, so what is left of a millisecond counts as a whole one. */
+static uint64_t milliseconds(int64_t timeout) {
+  return (uint64_t)timeout / 1000000 + ((uint64_t)timeout % 1000000 != 0);
+}
+
+void tp_loop_wait(tp_loop *l, int64_t timeout) {
+  if (timeout < INT64_MAX) {
+    uv_update_time(&l->uv);
+    (void)uv_timer_start(&l->timer, on_timer, milliseconds(timeout), 0);
+  }
+  (void)uv_run(&l->uv, UV_RUN_ONCE);
+  (void)uv_timer_stop(&l->timer);
+}
+
+void tp_loop_wake(tp_loop *l) { (void)uv_async_send(&l->wake); }

@@ -1,0 +1,34 @@
+/* The event loop of a system: the clock, sleeping until a deadline, being woken, and the number
+ * that a host loop can poll. The one place that knows libuv; this header does not show it. */
+#ifndef TP_LOOP_H
+#define TP_LOOP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct tp_loop tp_loop;
+
+/* Gives a loop of its own, never the host's; NULL when the machine has none to give. */
+tp_loop *tp_loop_new(void);
+
+void tp_loop_free(tp_loop *l);
+
+/* Nanoseconds on a monotonic clock. */
+int64_t tp_clock_monotonic(void);
+
+/* Seconds since 1970. */
+double tp_clock_wall(void);
+
+/* Unpredictable bits, for seeds. */
+uint64_t tp_entropy(void);
+
+/* Lets I/O and signals have their turn, without sleeping. */
+void tp_loop_poll(tp_loop *l);
+
+/* Sleeps until something happens or `timeout` nanoseconds have passed; INT64_MAX is for ever. */
+void tp_loop_wait(tp_loop *l, int64_t timeout);
+
+/* Ends the sleep. May be called from any thread. */
+void tp_loop_wake(tp_loop *l);
+
+#endif
