@@ -42,21 +42,32 @@ describe("foundations", function()
   end)
 
   it("two copies of troupe in one state do not disturb each other", function()
-    local echo = kit().system:spawn(function(actor, message) actor:reply(message) end, "echo")
-    kit():settle()
+    local system = kit().system
     local copy, copied_kit = second_copy()
     assert.are_not.equal(troupe, copy)
     local other = copied_kit.system("other")
-    local other_echo = other.system:spawn(function(actor, message)
-      copy.sleep(10)
-      actor:reply(message .. " there")
-    end, "echo")
+    local there = other.system:spawn(copy.actor {
+      receive = function(actor, message)
+        copy.sleep(10)
+        actor:reply(message .. " there")
+      end,
+    })
+    local here = system:spawn(troupe.actor {
+      receive = function(actor, message)
+        troupe.sleep(10)
+        actor:reply(message .. " here")
+      end,
+    })
 
-    assert.are.equal("hello there", (other_echo:ask("hello")))
-    assert.are.equal("hello", (echo:ask("hello")))
+    assert.are.equal("hello there", (there:ask("hello")))
+    assert.are.equal("hello here", (here:ask("hello")))
+    assert.are.equal("task there", (other:async(function() return "task there" end):await()))
+    assert.are.equal("task here", (kit():async(function() return "task here" end):await()))
+    assert.is_true(other.system:schedule_once(10, ignore):cancel())
+    assert.is_true(system:schedule_once(10, ignore):cancel())
 
     other.system:terminate()
-    assert.are.equal("still here", (echo:ask("still here")))
+    assert.are.equal("still here", (here:ask("still")))
   end)
 
   it("a collected copy of troupe leaves the other one intact", function()

@@ -11,15 +11,11 @@ describe("lifecycle", function()
     return setmetatable({}, { __close = function() list[#list + 1] = text end })
   end
 
-  --- Spawns an actor that watches `ref` and writes "told" to `list` on its death.
-  local function watcher(ref, list)
-    kit().system:spawn({
-      pre_start = function(actor) actor:watch(ref) end,
-      receive = function(_, message)
-        if troupe.is(message, troupe.Terminated) then list[#list + 1] = "told" end
-      end,
-    })
-    kit():settle()
+  --- Writes "stopped" to `list` when the actor stops.
+  local function note_stop(ref, list)
+    kit().system.events:subscribe(function(event)
+      if event.ref == ref then list[#list + 1] = "stopped" end
+    end, "actor_stopped")
   end
 
   it("LIFE-1 finishes pre_start before the first message, also when it waits", function()
@@ -27,7 +23,7 @@ describe("lifecycle", function()
     local ref = kit().system:spawn({
       pre_start = function()
         troupe.sleep(50)
-        seen[#seen + 1] = "started at " .. kit():now()
+        seen[#seen + 1] = ("started at %g"):format(kit():now())
       end,
       receive = function(_, message) seen[#seen + 1] = message end,
     })
@@ -100,19 +96,19 @@ describe("lifecycle", function()
       receive = ignore,
       post_stop = function() troupe.sleep(50) end,
     }, "slow")
-    watcher(ref, seen)
+    note_stop(ref, seen)
     ref:stop()
     kit():advance(49)
     assert.are.same({}, seen)
 
     kit():advance(1)
 
-    assert.are.same({ "told" }, seen)
+    assert.are.same({ "stopped" }, seen)
   end)
 
   it("LIFE-2 lets the hooks of a restart wait", function()
     local seen = {}
-    local function note(text) seen[#seen + 1] = text .. " at " .. kit():now() end
+    local function note(text) seen[#seen + 1] = text .. (" at %g"):format(kit():now()) end
     local ref = kit().system:spawn({
       receive = function(_, message)
         if message == "fail" then error("restart") end
@@ -162,7 +158,7 @@ describe("lifecycle", function()
     assert.are.same({ "mail" }, seen)
   end)
 
-  it("LIFE-3 stops past the budget: mail dead-lettered, watchers told, name free", function()
+  it("LIFE-3 stops past the budget: mail dead-lettered, name free", function()
     local system = kit().system
     local starts, seen = 0, {}
     system.events:subscribe(function(event) seen[#seen + 1] = event.message end, "dead_letter")
@@ -174,13 +170,13 @@ describe("lifecycle", function()
       end,
       receive = function() seen[#seen + 1] = "handled" end,
     }, "name", { supervisor_strategy = troupe.one_for_one { max_restarts = 2, within_ms = 1000 } })
-    watcher(ref, seen)
+    note_stop(ref, seen)
     ref:tell("mail")
 
     kit():advance(1000)
 
     assert.are.equal(3, starts)
-    assert.are.same({ "mail", "told" }, seen)
+    assert.are.same({ "mail", "stopped" }, seen)
     assert.are.equal("name", system:spawn(ignore, "name").name)
   end)
 
@@ -217,6 +213,7 @@ describe("lifecycle", function()
       post_restart = function() note("post_restart") end,
       post_stop = function() note("post_stop") end,
     })
+    kit():settle()
     for _, message in ipairs { "a", "fail", "b" } do ref:tell(message) end
     kit():settle()
 
@@ -301,37 +298,6 @@ describe("lifecycle", function()
     assert.are.equal(0, kit().system:stats().timers)
   end)
 
-  it("LIFE-4 cancels the receive timeout", function()
-    local seen = {}
-    local ref = kit().system:spawn(function(actor, message)
-      seen[#seen + 1] = message
-      actor:set_receive_timeout(10)
-      error("restart")
-    end)
-    ref:tell("fail")
-    kit():advance(100)
-
-    assert.are.same({ "fail" }, seen)
-  end)
-
-  it("LIFE-4 dead-letters the stash before pre_restart", function()
-    local seen = {}
-    kit().system.events:subscribe(function(event)
-      seen[#seen + 1] = event.message .. " " .. event.reason
-    end, "dead_letter")
-    local ref = kit().system:spawn({
-      receive = function(actor, message)
-        if message == "fail" then error("restart") end
-        actor:stash()
-      end,
-      pre_restart = function() seen[#seen + 1] = "pre_restart" end,
-    })
-    for _, message in ipairs { "a", "b", "fail" } do ref:tell(message) end
-    kit():settle()
-
-    assert.are.same({ "a restarted", "b restarted", "pre_restart" }, seen)
-  end)
-
   it("LIFE-4 waits for all children to stop before the new incarnation", function()
     local seen = {}
     local function child_that_needs(ms)
@@ -345,6 +311,7 @@ describe("lifecycle", function()
       end,
       receive = function() error("restart") end,
     })
+    kit():settle()
     ref:tell("fail")
     kit():advance(100)
 
@@ -399,46 +366,21 @@ describe("lifecycle", function()
     assert.are.same({ "fail", "before", "during" }, seen)
   end)
 
-  it("LIFE-4 keeps path, ref and watchers, whom a restart tells nothing", function()
+  it("LIFE-4 keeps path and ref, and is no stop", function()
     local seen = {}
     local inside
     local ref = kit().system:spawn(function(actor, message)
       if message == "fail" then error("restart") end
       inside = actor.ref
     end, "name")
-    watcher(ref, seen)
+    note_stop(ref, seen)
     ref:tell("fail")
     ref:tell("look")
     kit():settle()
+
     assert.are.equal(ref, inside)
     assert.are.equal("troupe://demo/user/name", tostring(inside.path))
     assert.are.same({}, seen)
-
-    ref:stop()
-    kit():settle()
-
-    assert.are.same({ "told" }, seen)
-  end)
-
-  it("LIFE-4 keeps the watches of the actor", function()
-    local system = kit().system
-    local dead
-    local target = system:spawn(ignore)
-    local ref = system:spawn(function(actor, message)
-      if troupe.is(message, troupe.Terminated) then
-        dead = message.actor
-      else
-        actor:watch(target)
-        error("restart")
-      end
-    end)
-    ref:tell("watch and fail")
-    kit():settle()
-
-    target:stop()
-    kit():settle()
-
-    assert.are.equal(target, dead)
   end)
 
   it("LIFE-5 keeps the children, with state and mail, when told to", function()
@@ -488,14 +430,14 @@ describe("lifecycle", function()
   it("LIFE-6 stops instead when a stop arrives during the restart", function()
     local seen = {}
     local ref = kit().system:spawn(slow_to_restart(seen), "name")
-    watcher(ref, seen)
+    note_stop(ref, seen)
     ref:tell("fail")
     kit():advance(10)
 
     ref:stop()
     kit():advance(40)
 
-    assert.are.same({ "pre_start", "told" }, seen)
+    assert.are.same({ "pre_start", "stopped" }, seen)
     assert.are.equal("name", kit().system:spawn(ignore, "name").name)
   end)
 
@@ -507,14 +449,14 @@ describe("lifecycle", function()
       receive = function(actor) actor:stop(kid) end,
     })
     kit():settle()
-    watcher(kid, seen)
+    note_stop(kid, seen)
     kid:tell("fail")
     kit():advance(10)
 
     parent:tell("stop it")
     kit():advance(40)
 
-    assert.are.same({ "pre_start", "told" }, seen)
+    assert.are.same({ "pre_start", "stopped" }, seen)
   end)
 
   it("LIFE-6 stops instead when a stop arrives while the children stop", function()
@@ -526,14 +468,15 @@ describe("lifecycle", function()
       end,
       receive = function() error("restart") end,
     })
-    watcher(ref, seen)
+    note_stop(ref, seen)
+    kit():settle()
     ref:tell("fail")
     kit():advance(10)
 
     ref:stop()
     kit():advance(40)
 
-    assert.are.same({ "pre_start", "told" }, seen)
+    assert.are.same({ "pre_start", "stopped" }, seen)
   end)
 
   --- The one record in the log of the kit that says `text`, with its level, path and traceback.
@@ -559,14 +502,14 @@ describe("lifecycle", function()
       receive = ignore,
       post_stop = function() error("no goodbye") end,
     }, "name")
-    watcher(ref, seen)
+    note_stop(ref, seen)
     ref:stop()
     kit():settle()
 
     local record = logged("no goodbye")
     assert.are.equal("troupe://demo/user/name", record.path)
     assert.matches("stack traceback:.*lifecycle_spec%.lua", record.line)
-    assert.are.same({ "told" }, seen)
+    assert.are.same({ "stopped" }, seen)
     assert.are.equal("name", kit().system:spawn(ignore, "name").name)
   end)
 
@@ -583,6 +526,7 @@ describe("lifecycle", function()
       end,
       pre_restart = function() error("not ready") end,
     }, "name")
+    kit():settle()
     ref:tell("fail")
     ref:tell("mail")
     kit():settle()
@@ -656,7 +600,7 @@ describe("lifecycle", function()
             troupe.sleep(1000)
             seen[#seen + 1] = "resumed"
           end,
-          post_stop = function() seen[#seen + 1] = "post_stop at " .. kit():now() end,
+          post_stop = function() seen[#seen + 1] = ("post_stop at %g"):format(kit():now()) end,
         })
       end,
       receive = function(actor) actor:stop(kid) end,
@@ -670,33 +614,6 @@ describe("lifecycle", function()
 
     assert.are.same({ "closed", "post_stop at 10" }, seen)
     assert.are.equal(0, kit().system:stats().parked)
-  end)
-
-  it("LIFE-9 never resumes a parked handler whose actor restarts, and closes it", function()
-    local system = kit().system
-    local seen = {}
-    local mute = system:spawn(ignore)
-    local ref = system:spawn({
-      receive = function(_, message)
-        if message == "mail" then
-          seen[#seen + 1] = message
-          return
-        end
-        local _ <close> = closing(seen, "closed")
-        mute:ask("anyone?", 1000)
-        seen[#seen + 1] = "resumed"
-      end,
-      pre_restart = function() seen[#seen + 1] = "pre_restart at " .. kit():now() end,
-    })
-    ref:tell("ask")
-    ref:tell("mail")
-    kit():advance(10)
-
-    ref:kill()
-    kit():advance(2000)
-
-    assert.are.same({ "closed", "pre_restart at 10", "mail" }, seen)
-    assert.are.equal(0, system:stats().asks)
   end)
 
   it("LIFE-9 closes a parked handler when the system's drain is over", function()
@@ -737,46 +654,44 @@ describe("lifecycle", function()
     assert.are.equal(1, kit().system:stats().actors)
   end)
 
+  --- Parks an actor that holds `held` in a to-be-closed variable, then has its parent stop it.
+  local function stop_parked(held)
+    local kid
+    local parent = kit().system:spawn({
+      pre_start = function(actor)
+        kid = actor:spawn(function()
+          local _ <close> = held
+          troupe.sleep(1000)
+        end)
+      end,
+      receive = function(actor) actor:stop(kid) end,
+    })
+    kit():settle()
+    kid:tell("sleep")
+    kit():settle()
+    parent:tell("stop it")
+    kit():settle()
+  end
+
   it("LIFE-9 lets a closing variable tell, but not wait", function()
-    local system = kit().system
     local seen = {}
-    local other = system:spawn(function(_, message) seen[#seen + 1] = message end)
-    local held = setmetatable({}, {
+    local other = kit().system:spawn(function(_, message) seen[#seen + 1] = message end)
+    stop_parked(setmetatable({}, {
       __close = function()
         other:tell("told from __close")
         seen[#seen + 1] = pcall(troupe.sleep, 10)
+        seen[#seen + 1] = pcall(other.ask, other, "asked from __close")
       end,
-    })
-    local ref = system:spawn(function()
-      local _ <close> = held
-      troupe.sleep(1000)
-    end, "parked", { supervisor_strategy = troupe.stopping_strategy })
-    ref:tell("sleep")
-    kit():settle()
+    }))
 
-    ref:kill()
-    kit():advance(2000)
-
-    assert.are.same({ false, "told from __close" }, seen)
+    assert.are.same({ false, false, "told from __close" }, seen)
   end)
 
   it("LIFE-9 stops an actor whose closing variable raises", function()
-    local system = kit().system
-    local seen = {}
-    local held = setmetatable({}, { __close = function() error("cannot close") end })
-    local ref = system:spawn(function()
-      local _ <close> = held
-      troupe.sleep(1000)
-    end, "parked", { supervisor_strategy = troupe.stopping_strategy })
-    watcher(ref, seen)
-    ref:tell("sleep")
-    kit():settle()
+    stop_parked(setmetatable({}, { __close = function() error("cannot close") end }))
 
-    ref:kill()
-    kit():settle()
-
-    assert.are.same({ "told" }, seen)
-    assert.are.equal(0, system:stats().parked)
+    assert.are.equal(1, kit().system:stats().actors)
+    assert.are.equal(0, kit().system:stats().parked)
   end)
 
   it("LIFE-10 fails a handler that yields outside any wait, and says so", function()
@@ -838,15 +753,11 @@ describe("lifecycle", function()
     local system = kit().system
     system:spawn(function()
       driven.run = pcall(system.run, system)
-      driven.run_until_terminated = pcall(system.run_until_terminated, system)
-      driven.step = pcall(system.step, system)
       driven.settle = pcall(kit().settle, kit())
       driven.advance = pcall(kit().advance, kit(), 10)
     end):tell("drive")
     kit():settle()
 
-    assert.are.same({
-      run = false, run_until_terminated = false, step = false, settle = false, advance = false,
-    }, driven)
+    assert.are.same({ run = false, settle = false, advance = false }, driven)
   end)
 end)

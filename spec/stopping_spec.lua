@@ -142,8 +142,8 @@ describe("stopping", function()
       end,
       receive = function(actor)
         kid:tell("b")
-        actor:stop(kid)
         kid:tell("c")
+        actor:stop(kid)
       end,
     })
     kit():settle()
@@ -167,7 +167,7 @@ describe("stopping", function()
             troupe.sleep(1000)
             seen[#seen + 1] = "handled"
           end,
-          post_stop = function() seen[#seen + 1] = "post_stop at " .. kit():now() end,
+          post_stop = function() seen[#seen + 1] = ("post_stop at %g"):format(kit():now()) end,
         })
       end,
       receive = function(actor) actor:stop(kid) end,
@@ -214,7 +214,7 @@ describe("stopping", function()
         receive = ignore,
         post_stop = function(actor)
           troupe.sleep(ms)
-          seen[#seen + 1] = actor.name .. " at " .. kit():now()
+          seen[#seen + 1] = actor.name .. (" at %g"):format(kit():now())
         end,
       }
     end
@@ -225,7 +225,7 @@ describe("stopping", function()
         actor:spawn(leaf(20), "c")
       end,
       receive = ignore,
-      post_stop = function() seen[#seen + 1] = "parent at " .. kit():now() end,
+      post_stop = function() seen[#seen + 1] = ("parent at %g"):format(kit():now()) end,
     })
     kit():settle()
     ref:stop()
@@ -276,37 +276,25 @@ describe("stopping", function()
     local seen = {}
     local function note(text) seen[#seen + 1] = text end
     system.events:subscribe(function(event) note("dead " .. event.message) end, "dead_letter")
-    system.events:subscribe(function() note("actor_stopped") end, "actor_stopped")
+    system.events:subscribe(function()
+      note("actor_stopped")
+      note("free: " .. system:spawn(ignore, "name").name)
+    end, "actor_stopped")
     local ref = system:spawn({
-      receive = function(actor, message)
-        if message == "stop" then
-          actor.timers:start_fixed_delay("tick", "tick", 10)
-          actor:stop()
-        else
-          actor:stash()
-        end
+      receive = function(actor)
+        actor.timers:start_fixed_delay("tick", "tick", 10)
+        actor:stop()
       end,
       post_stop = function(actor)
         note(actor.timers:is_active("tick") and "timer on" or "timers off")
-        note("post_stop")
+        note(pcall(system.spawn, system, ignore, "name") and "free" or "not free")
       end,
     }, "name")
-    system:spawn({
-      pre_start = function(actor) actor:watch(ref) end,
-      receive = function()
-        note("watcher told")
-        note("free: " .. system:spawn(ignore, "name").name)
-      end,
-    })
-    kit():settle()
-    for _, message in ipairs { "stashed 1", "stashed 2", "stop", "mail 1", "mail 2" } do
-      ref:tell(message)
-    end
+    for _, message in ipairs { "stop", "mail 1", "mail 2" } do ref:tell(message) end
     kit():settle()
 
     assert.are.same({
-      "timers off", "post_stop", "dead stashed 1", "dead stashed 2", "dead mail 1",
-      "dead mail 2", "actor_stopped", "watcher told", "free: name",
+      "timers off", "not free", "dead mail 1", "dead mail 2", "actor_stopped", "free: name",
     }, seen)
   end)
 
@@ -325,35 +313,6 @@ describe("stopping", function()
 
     assert.are.same({ "tick" }, seen)
   end)
-
-  if troupe.graceful_stop then
-    it("STOP-5 gives true when it stopped in time", function()
-      local ref = kit().system:spawn(function() troupe.sleep(50) end)
-      ref:tell("work")
-
-      local task = kit():async(function() return troupe.graceful_stop(ref, 100) end)
-      kit():advance(100)
-
-      assert.is_true(task:await())
-    end)
-
-    it("STOP-5 stops it hard and gives false when the time is over", function()
-      local seen = {}
-      local ref = kit().system:spawn(function(_, message)
-        seen[#seen + 1] = message
-        troupe.sleep(1000)
-      end)
-      ref:tell("a")
-      ref:tell("b")
-
-      local task = kit():async(function() return troupe.graceful_stop(ref, 100) end)
-      kit():advance(100)
-
-      assert.is_false(task:await())
-      assert.are.equal(0, kit().system:stats().actors)
-      assert.are.same({ "a" }, seen)
-    end)
-  end
 
   it("STOP-6 costs no CPU while it waits for children", function()
     local output, status = child_process [[

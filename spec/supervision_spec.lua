@@ -204,9 +204,9 @@ describe("supervision", function()
       return kit().system:spawn({
         supervisor_strategy = parent_strategy,
         pre_start = function(actor)
-          actor.child = actor:spawn(fragile(handled), nil, child_options)
+          actor.worker = actor:spawn(fragile(handled), nil, child_options)
         end,
-        receive = function(actor, message) actor.child:tell(message) end,
+        receive = function(actor, message) actor.worker:tell(message) end,
       })
     end
 
@@ -251,8 +251,8 @@ describe("supervision", function()
     it("SPAWN-5 an option is for the actor itself, not for its children", function()
       local handled = {}
       local parent = kit().system:spawn({
-        pre_start = function(actor) actor.child = actor:spawn(fragile(handled)) end,
-        receive = function(actor, message) actor.child:tell(message) end,
+        pre_start = function(actor) actor.worker = actor:spawn(fragile(handled)) end,
+        receive = function(actor, message) actor.worker:tell(message) end,
       }, nil, { supervisor_strategy = troupe.stopping_strategy })
 
       tell_all(parent, { "a", "boom", "b" })
@@ -467,6 +467,7 @@ describe("supervision", function()
         receive = function() error("boom", 0) end,
         post_stop = function() order[#order + 1] = "parent" end,
       }, nil, { supervisor_strategy = troupe.stopping_strategy })
+      kit():settle()
 
       tell_all(parent, { "boom", "b", "c" })
       kit():advance(10)
@@ -516,8 +517,8 @@ describe("supervision", function()
       local handled = {}
       local parent = kit().system:spawn({
         supervisor_strategy = troupe.escalating_strategy,
-        pre_start = function(actor) actor.child = actor:spawn(fragile(handled)) end,
-        receive = function(actor, message) actor.child:tell(message) end,
+        pre_start = function(actor) actor.worker = actor:spawn(fragile(handled)) end,
+        receive = function(actor, message) actor.worker:tell(message) end,
       }, nil, { supervisor_strategy = troupe.one_for_one { decider = "resume" } })
 
       tell_all(parent, { "a", "boom", "b" })

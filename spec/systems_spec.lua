@@ -114,17 +114,16 @@ describe("systems", function()
 
   it("SYS-3 lets a message cross from one system to another", function()
     local other = testkit.system("other")
+    local message = { "hello" }
     local seen
-    local there = other.system:spawn(function(actor, message) seen = { message, actor.sender } end)
-    local here = kit().system:spawn(function(actor) there:tell("hello", actor.ref) end)
+    local there = other.system:spawn(function(_, got) seen = got end)
 
-    here:tell("go")
+    kit().system:spawn(function() there:tell(message) end):tell("go")
     kit():settle()
     other:settle()
-
-    assert.are.same("hello", seen[1])
-    assert.are.equal(here, seen[2])
     other.system:terminate()
+
+    assert.is_true(rawequal(message, seen))
   end)
 
   it("SYS-4 terminates once, however often it is asked to", function()
@@ -186,6 +185,16 @@ describe("systems", function()
   it("SYS-5 takes no longer than the mail does", function()
     local system = kit().system
     system:spawn(ignore):tell("only one")
+
+    system:terminate()
+
+    assert.are.equal(0, kit():now())
+  end)
+
+  it("SYS-5 takes no time when nothing is going on", function()
+    local system = kit().system
+    system:spawn(ignore):tell("handled long ago")
+    kit():settle()
 
     system:terminate()
 
@@ -295,7 +304,7 @@ describe("systems", function()
     local system = kit().system
     system:terminate()
 
-    assert.matches("terminated", raised_here(function() system:spawn(ignore) end))
+    assert.matches("terminat", raised_here(function() system:spawn(ignore) end))
   end)
 
   it("SYS-7 refuses to spawn while it terminates", function()
@@ -343,6 +352,15 @@ describe("systems", function()
     assert.are.same({ "mail", "stopped" }, seen)
   end)
 
+  it("SYS-8 is quick about it when nothing is going on", function()
+    local began = os.time()
+    for _ = 1, 10 do
+      local _ <close> = troupe.system("scoped")
+    end
+
+    assert.is_true(os.time() - began <= 2)
+  end)
+
   it("SYS-8 terminates when its scope ends in an error", function()
     local stopped = false
     local ok, err = pcall(function()
@@ -360,6 +378,7 @@ describe("systems", function()
     local weak = setmetatable({}, { __mode = "v" })
     do
       local system = troupe.system("lost")
+      local echo = system:spawn(function(actor, message) actor:reply(message) end)
       local ref = system:spawn({
         pre_start = function(actor)
           weak.actor = actor
@@ -372,7 +391,7 @@ describe("systems", function()
       ref:tell({ "second" })
       weak.system = system
       weak.ref = ref
-      for _ = 1, 10 do system:step() end
+      echo:ask("has it run?")
       assert.is_not_nil(weak.actor)
     end
     for _ = 1, 4 do collectgarbage() end
@@ -395,7 +414,7 @@ describe("systems", function()
   describe("left open at lua_close", function()
     local busy = [[
       local troupe = require "troupe"
-      system = troupe.system("open", { log_level = "off" })
+      system = troupe.system("open", { log_level = "off", drain_timeout_ms = 10 })
       local mute = system:spawn(function() end, "mute")
       ref = system:spawn(function(actor, message)
         local held <close> = setmetatable({}, { __close = function() mute:tell("closed") end })
@@ -406,7 +425,7 @@ describe("systems", function()
       for i = 1, 10 do ref:tell({ i }) end
       system:schedule_every(60000, function() end)
       task = system:go(function() troupe.sleep(60000) end)
-      for _ = 1, 20 do system:step() end
+      system:spawn(function(actor) actor:reply("it runs") end):ask("does it run?")
       ref:tell("queued")
     ]]
 
@@ -460,10 +479,9 @@ describe("systems", function()
         local function finalizer()
           return setmetatable({}, { __gc = function()
             pcall(function() ref:tell("bye") end)
-            pcall(function() ref:ask("bye") end)
+            pcall(function() ref:ask("bye", 10) end)
             pcall(function() ref:stop() end)
             pcall(function() system:spawn(function() end) end)
-            pcall(function() system:step() end)
             pcall(function() system:terminate() end)
             pcall(function() return system:stats(), tostring(ref), ref.path, ref == ref end)
           end })
@@ -481,7 +499,7 @@ describe("systems", function()
           setmetatable({}, { __gc = function()
             pcall(ref.tell, ref, "bye")
             pcall(system.spawn, system, function() end)
-            pcall(system.step, system)
+            pcall(system.run, system)
           end })
           ref:tell("unread")
         end

@@ -78,19 +78,6 @@ describe("tell and sender", function()
     assert.are.same({ a = expected, b = expected }, seen)
   end)
 
-  it("TELL-2 lets a kill overtake mail", function()
-    local seen = {}
-    local ref = kit().system:spawn(function(_, message) seen[#seen + 1] = message end, "victim",
-      { supervisor_strategy = troupe.stopping_strategy })
-    kit():settle()
-    ref:tell("queued")
-
-    ref:kill()
-    kit():settle()
-
-    assert.are.same({}, seen)
-  end)
-
   it("TELL-2 lets a parent's stop overtake mail", function()
     local seen = {}
     local parent = kit().system:spawn(function(actor)

@@ -397,6 +397,58 @@ describe("timers", function()
       assert.are.same({}, letters)
     end)
 
+    it("TMR-3 end with it when its pre_restart or post_stop starts them", function()
+      for _, hook in ipairs { "pre_restart", "post_stop" } do
+        local received = {}
+        local ref = kit().system:spawn({
+          receive = function(_, message)
+            received[#received + 1] = message
+            if message == "boom" then error("boom", 0) end
+          end,
+          [hook] = function(actor)
+            pcall(actor.timers.start_single, actor.timers, "key", "late", 10)
+          end,
+        })
+        ref:tell("boom")
+
+        kit():advance(100)
+
+        assert.are.same({ "boom" }, received, hook)
+      end
+    end)
+
+    it("TMR-3 go on when the handling of a tick fails and is resumed", function()
+      for _, start in ipairs { "start_fixed_delay", "start_fixed_rate" } do
+        local handled = {}
+        local began = kit():now()
+        kit().system:spawn({
+          pre_start = function(actor) actor.timers[start](actor.timers, "key", "tick", 10) end,
+          receive = function()
+            handled[#handled + 1] = kit():now() - began
+            error("boom", 0)
+          end,
+        }, nil, { supervisor_strategy = troupe.one_for_one { decider = "resume" } })
+
+        kit():advance(30)
+
+        assert.are.same({ 10, 20, 30 }, handled, start)
+      end
+    end)
+
+    it("TMR-3 give their own message to pre_restart when handling it fails", function()
+      local given
+      kit().system:spawn({
+        pre_start = function(actor) actor.timers:start_single("key", "tick", 10) end,
+        receive = function() error("boom", 0) end,
+        pre_restart = function(_, _, message) given = message end,
+        post_restart = function() end,
+      })
+
+      kit():advance(10)
+
+      assert.equal("tick", given)
+    end)
+
     it("TMR-3 keep running over a failure that is resumed", function()
       local ticks = 0
       local ref = kit().system:spawn(function(actor, message)

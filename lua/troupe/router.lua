@@ -138,23 +138,4 @@ function Router.scatter_gather_first_completed(size, routee, options, routee_opt
   return made
 end
 
-local function collect(iterate)
-  local list = {}
-  for ref in iterate do list[#list + 1] = ref end
-  return list
-end
-
---- Runs a custom strategy, for the core.
----@param strategy troupe.RoutingStrategy
----@param routees troupe.Ref[]
----@param index integer
----@param message any
----@return table list  of what it picked, not checked yet
-function Router.choose(strategy, routees, index, message)
-  local picked = strategy(routees, { message_index = index, message = message })
-  if type(picked) == "table" then return picked end
-  if type(picked) == "function" then return collect(picked) end
-  return { picked == nil and "nil" or picked }
-end
-
 return Router

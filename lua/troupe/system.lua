@@ -4,11 +4,9 @@ local core = require "troupe.core"
 local events = require "troupe.events"
 local log = require "troupe.log"
 local reports = require "troupe.reports"
-local Router = require "troupe.router"
 local selection = require "troupe.selection"
 local spawn = require "troupe.spawn"
 local systems = require "troupe.systems"
-local text = require "troupe.text"
 
 ---@class troupe.System
 ---@field name string
@@ -93,7 +91,6 @@ function system.new(name, options, is_virtual)
     drain_timeout_ms = values.drain_timeout_ms,
     virtual = is_virtual,
     on_event = dispatch,
-    choose = Router.choose,
   }
   systems.set(state.system, state)
   core.want_events(state.system, interest(state))
@@ -200,7 +197,5 @@ function system.unawaited(what)
     if state then reports.unawaited(state.log, what, reason, traceback) end
   end
 end
-
-system.text = text
 
 return system

@@ -5,8 +5,6 @@
 
 typedef void (*scenario)(host *h);
 
-static tp_ref *user(const host *h) { return tp_user_guardian(h->system); }
-
 /* ---- Running a scenario ----------------------------------------------------------------- */
 
 typedef enum shortage {
@@ -112,7 +110,7 @@ static tp_supervision directive(tp_directive d) {
 
 static void tells(host *h) {
   tp_behavior_spec spec = {.receive = host_code(h, keep_state), .hooks = HOST_ALL_HOOKS};
-  tp_ref *a = host_spawn_spec(h, user(h), spec, "a");
+  tp_ref *a = host_spawn_spec(h, host_user(h), spec, "a");
   for (int i = 0; i < 40; i++) host_tell(h, a, host_value(h, i));
   host_run(h);
   for (int i = 0; i < 10; i++) host_tell(h, a, host_value(h, i));
@@ -121,7 +119,7 @@ static void tells(host *h) {
 
 static void spawns(host *h) {
   tp_behavior *hooked = host_behavior(h, (tp_behavior_spec){.hooks = HOST_ALL_HOOKS});
-  tp_ref *a = host_spawn_behavior(h, user(h), hooked, "a");
+  tp_ref *a = host_spawn_behavior(h, host_user(h), hooked, "a");
   tp_ref *b = host_spawn_behavior(h, a, hooked, NULL);
   for (int i = 0; i < 20; i++) {
     char name[16];
@@ -138,8 +136,8 @@ static void spawns(host *h) {
 static void stops(host *h) {
   want_everything(h);
   tp_behavior *hooked = host_behavior(h, (tp_behavior_spec){.hooks = HOST_ALL_HOOKS});
-  tp_ref *a = host_spawn_behavior(h, user(h), hooked, "a");
-  tp_ref *b = host_spawn_behavior(h, user(h), hooked, "b");
+  tp_ref *a = host_spawn_behavior(h, host_user(h), hooked, "a");
+  tp_ref *b = host_spawn_behavior(h, host_user(h), hooked, "b");
   tp_ref *waiting = host_spawn(h, sleep_and_reply, "waiting");
   host_spawn_behavior(h, a, hooked, "child");
   for (int i = 0; i < 10; i++) host_tell(h, a, host_value(h, i));
@@ -223,7 +221,7 @@ static void failures(host *h) {
   want_everything(h);
   tp_behavior_spec spec = {.receive = host_code(h, raise_a_value), .hooks = HOST_ALL_HOOKS};
   spec.own = directive(TP_DIRECTIVE_RESTART);
-  tp_ref *a = host_spawn_spec(h, user(h), spec, "a");
+  tp_ref *a = host_spawn_spec(h, host_user(h), spec, "a");
   spec = (tp_behavior_spec){.receive = host_code(h, raise_a_value), .keep_children = true};
   spec.own = directive(TP_DIRECTIVE_ESCALATE);
   tp_ref *b = host_spawn_spec(h, a, spec, "b");
@@ -234,7 +232,7 @@ static void failures(host *h) {
   spec.own.given = true;
   spec.own.decider = host_code(h, decide_restart);
   spec.own.max_restarts = -1;
-  tp_ref *d = host_spawn_spec(h, user(h), spec, "d");
+  tp_ref *d = host_spawn_spec(h, host_user(h), spec, "d");
   for (int i = 0; i < 3; i++) {
     host_tell(h, a, host_value(h, 1));
     host_send(h, d, -1);
@@ -248,7 +246,7 @@ static void failures(host *h) {
 
 static void waits(host *h) {
   tp_behavior_spec spec = {.receive = host_code(h, host_fragile)};
-  tp_ref *parent = host_spawn_spec(h, user(h), spec, "parent");
+  tp_ref *parent = host_spawn_spec(h, host_user(h), spec, "parent");
   spec = (tp_behavior_spec){
       .receive = host_code(h, sleep_and_reply),
       .code = host_code(h, sleep_and_reply),
@@ -285,7 +283,7 @@ static void use_pool(host *h, tp_routing routing, tp_on_routee_stop policy) {
     tp_value_release(h->system, pool.strategy);
     return;
   }
-  tp_ref *r = host_spawn_spec(h, user(h), pool, NULL);
+  tp_ref *r = host_spawn_spec(h, host_user(h), pool, NULL);
   for (int i = 0; i < 4; i++) host_tell(h, r, host_value(h, i));
   tp_value broadcast = host_value(h, 5);
   broadcast.flags = TP_BROADCAST;
@@ -319,7 +317,7 @@ static void scatter_to(host *h, host_step step) {
       .routee = host_behavior(h, (tp_behavior_spec){.receive = host_code(h, step)}),
   };
   if (pool.routee == NULL) return;
-  tp_ref *r = host_spawn_spec(h, user(h), pool, NULL);
+  tp_ref *r = host_spawn_spec(h, host_user(h), pool, NULL);
   tp_ref *a = host_spawn(h, host_nothing, NULL);
   host_ask(h, r, host_value(h, 1), 1000);
   if (r != NULL) tp_tell(r, host_value(h, 2), a);

@@ -1,13 +1,5 @@
-/* Reply slots: replies, deadlines, the end of whom was asked, and jobs that wait. */
+/* Asks: replies, deadlines, and the end of whom was asked. */
 #include "host.h"
-
-static tp_ref *user(const host *h) { return tp_user_guardian(h->system); }
-
-static tp_stats stats_of(const host *h) {
-  tp_stats stats;
-  tp_system_stats(h->system, &stats);
-  return stats;
-}
 
 static const tp_fault *fault_of(const tp_ref *slot) {
   tp_outcome outcome = tp_slot_outcome(slot);
@@ -17,8 +9,6 @@ static const tp_fault *fault_of(const tp_ref *slot) {
   return outcome.value.as.fault;
 }
 
-static void stays_parked(host *h, tp_job *job) { host_park(h, job, host_nothing); }
-
 /* ---- Replies ---------------------------------------------------------------------------- */
 
 static void a_reply_settles(void **state) {
@@ -26,13 +16,13 @@ static void a_reply_settles(void **state) {
   tp_ref *a = host_spawn(h, host_echo, "a");
   tp_ref *slot = host_ask(h, a, host_value(h, 7), 100);
   assert_answer(h, slot, "open");
-  assert_int_equal(stats_of(h).asks, 1);
+  assert_int_equal(host_stats(h).asks, 1);
 
   host_run(h);
 
   assert_answer(h, slot, "#7 from a");
   assert_ptr_equal(tp_slot_outcome(slot).from, a);
-  assert_int_equal(stats_of(h).asks, 0);
+  assert_int_equal(host_stats(h).asks, 0);
 }
 
 static void note_sender(host *h, tp_job *job) {
@@ -65,13 +55,7 @@ static void the_first_reply_counts(void **state) {
   assert_log(h, "");
 }
 
-static void reply_after_sleep(host *h, tp_job *job) {
-  tp_value message = job->envelope.message;
-  tp_value_retain(h->system, message);
-  host_reply(h, job, message, false);
-}
-
-static void sleep_then_reply(host *h, tp_job *job) { host_sleep(h, job, 50, reply_after_sleep); }
+static void sleep_then_reply(host *h, tp_job *job) { host_sleep(h, job, 50, host_echo); }
 
 static void a_late_reply_is_dropped(void **state) {
   host *h = *state;
@@ -200,14 +184,14 @@ static void a_settled_ask_leaves_no_deadline(void **state) {
   host_ask(h, a, tp_integer(0), 100);
   host_run(h);
   assert_true(tp_next_deadline(h->system) == TP_NEVER);
-  assert_int_equal(stats_of(h).timers, 0);
+  assert_int_equal(host_stats(h).timers, 0);
 }
 
 static void a_settled_ask_leaves_no_memory(void **state) {
   host *h = *state;
   tp_ref *a = host_spawn(h, host_echo, "a");
   host_run(h);
-  size_t before = stats_of(h).bytes;
+  size_t before = host_stats(h).bytes;
 
   for (int i = 0; i < 10000; i++) {
     tp_ref *slot = NULL;
@@ -217,7 +201,7 @@ static void a_settled_ask_leaves_no_memory(void **state) {
     tp_ref_release(slot);
   }
 
-  assert_in_range(stats_of(h).bytes, 0, before + 4096);
+  assert_in_range(host_stats(h).bytes, 0, before + 4096);
 }
 
 static void a_million_asks_are_open_at_once(void **state) {
@@ -226,24 +210,24 @@ static void a_million_asks_are_open_at_once(void **state) {
   tp_ref **slots = host_data(h, MILLION * sizeof *slots);
   tp_ref *a = host_spawn(h, host_nothing, "a");
   host_run(h);
-  size_t before = stats_of(h).bytes;
+  size_t before = host_stats(h).bytes;
 
   for (int i = 0; i < MILLION; i++) {
     assert_int_equal(tp_ask(a, tp_integer(i), (1 + i % 1000) * MS, &slots[i]), TP_OK);
   }
   host_run(h);
-  assert_int_equal(stats_of(h).asks, MILLION);
-  assert_int_equal(stats_of(h).timers, MILLION);
+  assert_int_equal(host_stats(h).asks, MILLION);
+  assert_int_equal(host_stats(h).timers, MILLION);
 
   host_advance(h, 999);
-  assert_int_equal(stats_of(h).asks, MILLION / 1000);
+  assert_int_equal(host_stats(h).asks, MILLION / 1000);
   assert_answer(h, slots[MILLION - 1], "open");
   host_advance(h, 1);
 
-  assert_int_equal(stats_of(h).asks, 0);
+  assert_int_equal(host_stats(h).asks, 0);
   assert_answer(h, slots[MILLION - 1], "failed ask-timeout");
   for (int i = 0; i < MILLION; i++) tp_ref_release(slots[i]);
-  assert_in_range(stats_of(h).bytes, 0, before + 65536);
+  assert_in_range(host_stats(h).bytes, 0, before + 65536);
 }
 
 static void a_very_long_timeout_is_no_overflow(void **state) {
@@ -288,7 +272,7 @@ static void a_request_behind_a_stop_fails(void **state) {
 
 static void a_request_in_hand_fails_when_its_actor_stops(void **state) {
   host *h = *state;
-  tp_ref *a = host_spawn(h, stays_parked, "a");
+  tp_ref *a = host_spawn(h, host_stall, "a");
   tp_ref *in_hand = host_ask(h, a, tp_integer(1), 60000);
   tp_ref *queued = host_ask(h, a, tp_integer(2), 60000);
   host_run(h);
@@ -299,7 +283,7 @@ static void a_request_in_hand_fails_when_its_actor_stops(void **state) {
 
   assert_answer(h, in_hand, "failed actor-stopped");
   assert_answer(h, queued, "failed actor-stopped");
-  assert_int_equal(stats_of(h).timers, 0);
+  assert_int_equal(host_stats(h).timers, 0);
 }
 
 static void hand_over_and_stop(host *h, tp_job *job) {
@@ -367,7 +351,7 @@ static void a_failure_that_stops_fails_the_ask(void **state) {
       .receive = host_code(h, host_fragile),
       .own = {.given = true, .directive = TP_DIRECTIVE_STOP},
   };
-  tp_ref *a = host_spawn_spec(h, user(h), spec, "a");
+  tp_ref *a = host_spawn_spec(h, host_user(h), spec, "a");
   tp_ref *slot = host_ask(h, a, tp_integer(-1), 60000);
   host_run(h);
   assert_answer(h, slot, "failed actor-stopped");
@@ -375,7 +359,7 @@ static void a_failure_that_stops_fails_the_ask(void **state) {
 
 static void termination_settles_asks(void **state) {
   host *h = *state;
-  tp_ref *a = host_spawn(h, stays_parked, "a");
+  tp_ref *a = host_spawn(h, host_stall, "a");
   tp_ref *slot = host_ask(h, a, tp_integer(1), 60000);
   host_run(h);
   tp_terminate(h->system);
@@ -393,7 +377,7 @@ static void reply_unless_first(host *h, tp_job *job) {
   if (strcmp(name, "routee-1") == 0) {
     host_park(h, job, host_nothing);
   } else {
-    host_sleep(h, job, 20, reply_after_sleep);
+    host_sleep(h, job, 20, host_echo);
   }
 }
 
@@ -403,7 +387,7 @@ static tp_ref *spawn_broadcast(host *h) {
       .size = 2,
       .routee = host_behavior(h, (tp_behavior_spec){.receive = host_code(h, reply_unless_first)}),
   };
-  return host_spawn_spec(h, user(h), spec, "pool");
+  return host_spawn_spec(h, host_user(h), spec, "pool");
 }
 
 static void one_who_stops_does_not_fail_a_broadcast(void **state) {
@@ -425,268 +409,6 @@ static void a_broadcast_fails_when_all_have_stopped(void **state) {
   tp_stop_now(host_at(h, "/user/pool/routee-1"));
   host_run(h);
   assert_answer(h, slot, "failed actor-stopped");
-}
-
-/* ---- Jobs that wait --------------------------------------------------------------------- */
-
-static void log_outcome(host *h, tp_job *job) {
-  char value[64];
-  tp_outcome outcome = host_outcome(job);
-  host_text(h, outcome.value, value, sizeof value);
-  host_log(h, "%s%s", outcome.failed ? "failed:" : "got:", value);
-}
-
-static void ask_b(host *h, tp_job *job) {
-  tp_ref *slot = NULL;
-  host_record(h, job);
-  tp_ask(host_at(h, "/user/b"), tp_integer(10), 100 * MS, &slot);
-  host_wait(h, job, slot, log_outcome);
-}
-
-static void a_handler_waits_for_its_answer(void **state) {
-  host *h = *state;
-  tp_ref *a = host_spawn(h, ask_b, "a");
-  host_spawn(h, host_echo, "b");
-  host_send(h, a, 1);
-  host_send(h, a, 2);
-  host_run(h);
-  assert_log(h, "a:1 got:10 a:2 got:10");
-  assert_int_equal(stats_of(h).waits, 0);
-}
-
-static void the_next_message_waits_for_the_handler(void **state) {
-  host *h = *state;
-  tp_ref *a = host_spawn(h, stays_parked, "a");
-  tp_ref *c = host_spawn(h, host_record, "c");
-  host_send(h, a, 1);
-  host_run(h);
-  tp_ref *first = h->gate;
-  host_send(h, a, 2);
-  host_send(h, c, 3);
-  host_run(h);
-  assert_log(h, "c:3");
-  assert_ptr_equal(h->gate, first);
-  assert_int_equal(stats_of(h).waits, 1);
-
-  tp_slot_settle(first, tp_nil(), false, NULL);
-  host_run(h);
-  assert_ptr_not_equal(h->gate, first);
-}
-
-static void a_wait_ends_with_the_deadline(void **state) {
-  host *h = *state;
-  tp_ref *a = host_spawn(h, ask_b, "a");
-  host_spawn(h, host_nothing, "b");
-  host_send(h, a, 1);
-  host_advance(h, 100);
-  assert_log(h, "a:1 failed:ask-timeout");
-}
-
-static void wait_for_settled(host *h, tp_job *job) {
-  tp_ref *slot = NULL;
-  tp_slot_new(h->system, TP_NEVER, false, &slot);
-  tp_slot_settle(slot, tp_integer(4), false, NULL);
-  host_wait(h, job, slot, log_outcome);
-}
-
-static void a_settled_slot_can_be_waited_for(void **state) {
-  host *h = *state;
-  host_send(h, host_spawn(h, wait_for_settled, "a"), 1);
-  host_run(h);
-  assert_log(h, "got:4");
-}
-
-static void sleep_again(host *h, tp_job *job) {
-  log_outcome(h, job);
-  host_sleep(h, job, 10, log_outcome);
-}
-
-static void sleep_twice(host *h, tp_job *job) { host_sleep(h, job, 10, sleep_again); }
-
-static void a_job_may_wait_again(void **state) {
-  host *h = *state;
-  host_send(h, host_spawn(h, sleep_twice, "a"), 1);
-  host_advance(h, 10);
-  assert_log(h, "got:nil");
-  host_advance(h, 10);
-  assert_log(h, "got:nil");
-}
-
-static void ask_oneself(host *h, tp_job *job) {
-  tp_ref *slot = NULL;
-  tp_ask(job->actor, tp_integer(1), 100 * MS, &slot);
-  host_wait(h, job, slot, log_outcome);
-}
-
-static void asking_oneself_times_out(void **state) {
-  host *h = *state;
-  tp_ref *a = host_spawn(h, ask_oneself, "a");
-  host_send(h, a, 1);
-  host_advance(h, 100);
-  assert_log(h, "failed:ask-timeout");
-  tp_stop_now(a);
-}
-
-static void the_asker_may_stop(void **state) {
-  host *h = *state;
-  tp_ref *a = host_spawn(h, ask_b, "a");
-  tp_ref *b = host_spawn(h, sleep_then_reply, "b");
-  host_want(h, HOST_DEAD_LETTERS);
-  host_send(h, a, 1);
-  host_run(h);
-
-  tp_stop_now(a);
-  host_run(h);
-  assert_log(h, "a:1 closed");
-  host_advance(h, 100);
-  assert_log(h, "");
-  assert_true(tp_ref_alive(b));
-}
-
-static void settled_and_stopped_at_once(void **state) {
-  host *h = *state;
-  tp_ref *a = host_spawn(h, stays_parked, "a");
-  host_send(h, a, 1);
-  host_run(h);
-
-  tp_slot_settle(h->gate, tp_nil(), false, NULL);
-  tp_stop_now(a);
-  host_run(h);
-
-  assert_log(h, "closed");
-  assert_false(tp_ref_alive(a));
-}
-
-static void a_function_may_wait(void **state) {
-  host *h = *state;
-  tp_tick *tick = NULL;
-  assert_int_equal(tp_schedule(h->system, host_code(h, sleep_twice), 0, 0, &tick), TP_OK);
-  tp_tick_release(tick);
-  host_advance(h, 20);
-  assert_log(h, "got:nil got:nil");
-}
-
-/* ---- Slots of the host ------------------------------------------------------------------ */
-
-static void a_sleep_ends_well(void **state) {
-  host *h = *state;
-  tp_ref *slot = host_slot(h, 50, true);
-  host_advance(h, 49);
-  assert_answer(h, slot, "open");
-  host_advance(h, 1);
-  assert_answer(h, slot, "nil");
-}
-
-static void other_deadlines_fail(void **state) {
-  host *h = *state;
-  tp_ref *slot = host_slot(h, 50, false);
-  host_advance(h, 50);
-  assert_answer(h, slot, "failed timeout");
-  assert_true(fault_of(slot)->budget == 50 * MS);
-}
-
-static void a_slot_is_settled_once(void **state) {
-  host *h = *state;
-  tp_ref *slot = host_slot(h, 50, false);
-  tp_slot_settle(slot, host_value(h, 1), false, NULL);
-  tp_slot_settle(slot, host_value(h, 2), false, NULL);
-  tp_slot_fail(slot, "cancelled");
-  host_advance(h, 50);
-  assert_answer(h, slot, "#1");
-}
-
-static void a_slot_can_be_cancelled(void **state) {
-  host *h = *state;
-  tp_ref *slot = host_slot(h, 50, false);
-  tp_slot_fail(slot, "cancelled");
-  assert_answer(h, slot, "failed cancelled");
-  assert_true(tp_next_deadline(h->system) == TP_NEVER);
-}
-
-static void a_slot_without_deadline_stays_open(void **state) {
-  host *h = *state;
-  tp_ref *slot = NULL;
-  assert_int_equal(tp_slot_new(h->system, TP_NEVER, false, &slot), TP_OK);
-  assert_true(tp_next_deadline(h->system) == TP_NEVER);
-  host_advance(h, 1000000000);
-  assert_answer(h, slot, "open");
-  tp_slot_settle(slot, tp_nil(), false, NULL);
-  tp_ref_release(slot);
-}
-
-static void an_open_slot_can_be_dropped(void **state) {
-  host *h = *state;
-  tp_ref *slot = NULL;
-  assert_int_equal(tp_slot_new(h->system, 50 * MS, false, &slot), TP_OK);
-  tp_ref_release(slot);
-  host_advance(h, 50);
-  assert_int_equal(stats_of(h).asks, 0);
-  assert_int_equal(stats_of(h).timers, 0);
-}
-
-static void notifies_its_token(void **state) {
-  host *h = *state;
-  char token[] = "t1";
-  tp_ref *slot = host_slot(h, 50, false);
-  tp_slot_notify(slot, token);
-  host_run(h);
-  assert_log(h, "");
-  tp_slot_settle(slot, tp_nil(), false, NULL);
-  host_run(h);
-  assert_log(h, "resumed:t1");
-}
-
-static void notifies_of_what_has_happened(void **state) {
-  host *h = *state;
-  char token[] = "t1";
-  tp_ref *slot = host_slot(h, 50, false);
-  tp_slot_settle(slot, tp_nil(), false, NULL);
-  tp_slot_notify(slot, token);
-  host_run(h);
-  assert_log(h, "resumed:t1");
-}
-
-static void forgets_its_token(void **state) {
-  host *h = *state;
-  char token[] = "t1";
-  tp_ref *open = host_slot(h, 50, false);
-  tp_ref *settled = host_slot(h, 50, false);
-  tp_slot_notify(open, token);
-  tp_slot_notify(settled, token);
-  tp_slot_settle(settled, tp_nil(), false, NULL);
-  tp_slot_forget(open);
-  tp_slot_forget(settled);
-  host_advance(h, 50);
-  assert_log(h, "");
-}
-
-static void resolves_an_actor_that_exists(void **state) {
-  host *h = *state;
-  tp_ref *a = host_spawn(h, host_nothing, "a");
-  tp_ref *slot = host_slot(h, 1000, false);
-  assert_int_equal(tp_resolve(h->system, "/user/a", 7, slot), TP_OK);
-  host_run(h);
-  assert_answer(h, slot, "a");
-  assert_ptr_equal(tp_slot_outcome(slot).value.as.ref, a);
-}
-
-static void resolves_an_actor_that_comes_later(void **state) {
-  host *h = *state;
-  tp_ref *a = host_spawn(h, host_nothing, "a");
-  tp_ref *slot = host_slot(h, 1000, false);
-  tp_ref *other = host_slot(h, 1000, false);
-  char path[] = "/user/a/b";
-  assert_int_equal(tp_resolve(h->system, path, 9, slot), TP_OK);
-  assert_int_equal(tp_resolve(h->system, "/user/b", 7, other), TP_OK);
-  memset(path, 'x', 9);
-  host_run(h);
-  assert_answer(h, slot, "open");
-
-  host_spawn_spec(h, a, (tp_behavior_spec){0}, "b");
-  host_run(h);
-  assert_answer(h, slot, "b");
-  host_advance(h, 1000);
-  assert_answer(h, other, "failed timeout");
 }
 
 int main(void) {
@@ -726,29 +448,6 @@ int main(void) {
                 one_who_stops_does_not_fail_a_broadcast),
       HOST_TEST("ASK-7 a broadcast fails when every routee has stopped",
                 a_broadcast_fails_when_all_have_stopped),
-      HOST_TEST("ASK-2 a handler waits for its answer", a_handler_waits_for_its_answer),
-      HOST_TEST("LIFE-2 the next message waits until the handler has returned",
-                the_next_message_waits_for_the_handler),
-      HOST_TEST("ASK-6 a wait ends with the deadline", a_wait_ends_with_the_deadline),
-      HOST_TEST("ASK-2 a settled slot can be waited for", a_settled_slot_can_be_waited_for),
-      HOST_TEST("ASK-2 a job may wait again", a_job_may_wait_again),
-      HOST_TEST("ASK-6 asking oneself times out", asking_oneself_times_out),
-      HOST_TEST("LIFE-9 an asker that is stopped is closed, the reply dropped", the_asker_may_stop),
-      HOST_TEST("LIFE-9 a stop beats an answer that has not been taken up",
-                settled_and_stopped_at_once),
-      HOST_TEST("TMR-6 a function of a timer may wait", a_function_may_wait),
-      HOST_TEST("PAT-1 a sleep ends well", a_sleep_ends_well),
-      HOST_TEST("SYS-13 other deadlines fail with a time-out", other_deadlines_fail),
-      HOST_TEST("SYS-13 a slot is settled once", a_slot_is_settled_once),
-      HOST_TEST("SYS-13 a slot can be cancelled", a_slot_can_be_cancelled),
-      HOST_TEST("SYS-13 a slot without deadline stays open", a_slot_without_deadline_stays_open),
-      HOST_TEST("SYS-13 an open slot can be dropped", an_open_slot_can_be_dropped),
-      HOST_TEST("ASK-2 a slot notifies its token", notifies_its_token),
-      HOST_TEST("ASK-2 a slot notifies of what has happened already",
-                notifies_of_what_has_happened),
-      HOST_TEST("ASK-2 a slot forgets its token", forgets_its_token),
-      HOST_TEST("SEL-1 a path resolves to the actor there", resolves_an_actor_that_exists),
-      HOST_TEST("SEL-1 a path resolves when its actor comes", resolves_an_actor_that_comes_later),
   };
   return cmocka_run_group_tests_name("ask", tests, NULL, NULL);
 }

@@ -156,11 +156,10 @@ static void free_host(host *h) {
 }
 
 static void terminate(host *h) {
-  tp_stats stats;
   tp_terminate(h->system);
   host_advance(h, 10000);
   assert_true(tp_terminated(h->system));
-  tp_system_stats(h->system, &stats);
+  tp_stats stats = host_stats(h);
   assert_int_equal(stats.actors, 0);
   assert_int_equal(stats.queued, 0);
   assert_int_equal(stats.asks, 0);
@@ -306,6 +305,12 @@ void host_advance(host *h, int64_t milliseconds) {
   }
   tp_advance(h->system, until);
   host_run(h);
+}
+
+tp_stats host_stats(const host *h) {
+  tp_stats stats;
+  tp_system_stats(h->system, &stats);
+  return stats;
 }
 
 int64_t host_elapsed(const host *h) { return tp_now(h->system) / MS - 1000; }
@@ -477,9 +482,23 @@ tp_ref *host_spawn_spec(host *h, tp_ref *parent, tp_behavior_spec spec, const ch
 }
 
 tp_ref *host_spawn(host *h, host_step receive, const char *name) {
-  tp_behavior_spec spec = {.receive = host_code(h, receive)};
-  return host_spawn_spec(h, tp_user_guardian(h->system), spec, name);
+  return host_spawn_spec(h, host_user(h), (tp_behavior_spec){.receive = host_code(h, receive)},
+                         name);
 }
+
+tp_ref *host_spawn_hooked(host *h, tp_ref *parent, const char *name, uint32_t hooks) {
+  tp_behavior_spec spec = {.receive = host_code(h, host_fragile), .hooks = hooks};
+  return host_spawn_spec(h, parent, spec, name);
+}
+
+int host_try_spawn(host *h, tp_ref *parent, const char *name) {
+  tp_ref *r = NULL;
+  int status = tp_spawn(parent, host_behavior(h, (tp_behavior_spec){0}), name, strlen(name), &r);
+  host_keep(h, r);
+  return status;
+}
+
+tp_ref *host_user(const host *h) { return tp_user_guardian(h->system); }
 
 tp_ref *host_at(const host *h, const char *path) {
   return tp_lookup(h->system, path, strlen(path));
@@ -635,6 +654,15 @@ void host_record_hook(host *h, tp_job *job) {
   char name[128];
   tp_ref_name(job->actor, name, sizeof name);
   host_log(h, "%s:%s", name, host_hook(job));
+}
+
+void host_stall(host *h, tp_job *job) {
+  if (job->kind == TP_JOB_RECEIVE) {
+    host_record(h, job);
+  } else {
+    host_record_hook(h, job);
+  }
+  host_park(h, job, host_nothing);
 }
 
 void host_echo(host *h, tp_job *job) {

@@ -113,6 +113,8 @@ void host_advance(host *h, int64_t milliseconds);
 /* Milliseconds since the system began. */
 int64_t host_elapsed(const host *h);
 
+tp_stats host_stats(const host *h);
+
 /* ---- The log ---------------------------------------------------------------------------- */
 
 void host_log(host *h, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -166,6 +168,14 @@ tp_ref *host_spawn(host *h, host_step receive, const char *name);
 tp_ref *host_spawn_spec(host *h, tp_ref *parent, tp_behavior_spec spec, const char *name);
 tp_ref *host_spawn_behavior(host *h, tp_ref *parent, tp_behavior *behavior, const char *name);
 
+/* Raises negative integers, and records the hooks it has. */
+tp_ref *host_spawn_hooked(host *h, tp_ref *parent, const char *name, uint32_t hooks);
+
+/* The status of a tp_spawn. */
+int host_try_spawn(host *h, tp_ref *parent, const char *name);
+
+tp_ref *host_user(const host *h); /* "/user" */
+
 /* The actor at "/user/a", or NULL. */
 tp_ref *host_at(const host *h, const char *path);
 
@@ -216,6 +226,7 @@ void host_record(host *h, tp_job *job);      /* a:7 */
 void host_record_from(host *h, tp_job *job); /* a:7<b, or a:7<- without a sender */
 void host_record_at(host *h, tp_job *job);   /* a:7@120, the time in milliseconds */
 void host_record_hook(host *h, tp_job *job); /* a:pre_start */
+void host_stall(host *h, tp_job *job);       /* records, then host_park */
 void host_echo(host *h, tp_job *job);        /* replies with the message */
 void host_fragile(host *h, tp_job *job);     /* records, and raises negative integers */
 

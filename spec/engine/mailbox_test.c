@@ -1,17 +1,9 @@
-/* Order, senders and values of messages, turns, and the memory of a queue. */
+/* Order, senders and values of messages, and the memory of a queue. */
 #include "host.h"
 
-static size_t bytes_held(host *h) {
-  tp_stats stats;
-  tp_system_stats(h->system, &stats);
-  return stats.bytes;
-}
+static size_t bytes_held(const host *h) { return host_stats(h).bytes; }
 
-static size_t queued(host *h) {
-  tp_stats stats;
-  tp_system_stats(h->system, &stats);
-  return stats.queued;
-}
+static size_t queued(const host *h) { return host_stats(h).queued; }
 
 static void runs_nothing_inline(void **state) {
   host *h = *state;
@@ -70,7 +62,7 @@ static void keeps_the_order_while_the_queue_wraps(void **state) {
 static void waits_for_pre_start(void **state) {
   host *h = *state;
   tp_behavior_spec spec = {.hooks = TP_HOOK_PRE_START};
-  tp_ref *a = host_spawn_spec(h, tp_user_guardian(h->system), spec, "a");
+  tp_ref *a = host_spawn_spec(h, host_user(h), spec, "a");
 
   host_send(h, a, 1);
   host_send(h, a, 2);
@@ -242,59 +234,6 @@ static void gives_values_back(void **state) {
   tp_value_release(h->system, v);
 }
 
-static tp_behavior_spec with_throughput(host *h, uint32_t messages) {
-  return (tp_behavior_spec){.receive = host_code(h, host_record), .throughput = messages};
-}
-
-static void shares_by_turns(void **state) {
-  host *h = *state;
-  tp_ref *user = tp_user_guardian(h->system);
-  tp_ref *a = host_spawn_spec(h, user, with_throughput(h, 2), "a");
-  tp_ref *b = host_spawn_spec(h, user, with_throughput(h, 1), "b");
-  host_run(h);
-
-  for (int i = 1; i <= 4; i++) host_send(h, a, i);
-  for (int i = 1; i <= 4; i++) host_send(h, b, i);
-  host_run(h);
-
-  assert_log(h, "a:1 a:2 b:1 a:3 a:4 b:2 b:3 b:4");
-}
-
-static void has_turns_of_the_systems_length(void **state) {
-  host *h = *state;
-  tp_ref *a = host_spawn(h, host_record, "a");
-  tp_ref *b = host_spawn(h, host_record, "b");
-  host_run(h);
-
-  for (int i = 0; i < 100; i++) host_send(h, a, 1);
-  host_send(h, b, 2);
-  for (int i = 0; i < 32; i++) host_run_one(h);
-  assert_int_equal(host_count(h, "a:1"), 32);
-  assert_int_equal(host_count(h, "b:2"), 0);
-  host_run_one(h);
-
-  assert_int_equal(host_count(h, "b:2"), 1);
-  host_run(h);
-  assert_int_equal(host_count(h, "a:1"), 100);
-}
-
-static void flood_oneself(host *h, tp_job *job) { host_send(h, job->actor, 0); }
-
-static void is_not_starved(void **state) {
-  enum { FLOODERS = 1000 };
-  host *h = *state;
-  for (int i = 0; i < FLOODERS; i++) host_send(h, host_spawn(h, flood_oneself, NULL), 0);
-  tp_ref *quiet = host_spawn(h, host_record, "quiet");
-  for (int i = 0; i < 32 * FLOODERS; i++) host_run_one(h);
-
-  host_forget(h);
-  host_send(h, quiet, 1);
-  for (int i = 0; i < 33 * FLOODERS; i++) host_run_one(h);
-
-  assert_log(h, "quiet:1");
-  h->abrupt = true;
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       HOST_TEST("TELL-1 tell runs nothing inline", runs_nothing_inline),
@@ -318,9 +257,6 @@ int main(void) {
       HOST_TEST("TELL-6 any value can be a message", carries_any_value),
       HOST_TEST("TELL-6 a value is given back when its message has been handled",
                 gives_values_back),
-      HOST_TEST("DISP-1 an actor's turn is as long as its throughput", shares_by_turns),
-      HOST_TEST("DISP-1 a turn is as long as the system says", has_turns_of_the_systems_length),
-      HOST_TEST("DISP-3 a thousand flooding actors do not starve one", is_not_starved),
   };
   return cmocka_run_group_tests_name("mailbox", tests, NULL, NULL);
 }

@@ -80,8 +80,7 @@ static void spawn_any(host *h, chaos *c, tp_ref *parent) {
   const char *name = any(c, 2) == 0 ? names[any(c, 3)] : NULL;
   tp_ref *r = NULL;
   if (b == NULL) return;
-  tp_spawn(parent != NULL ? parent : tp_user_guardian(h->system), b, name,
-           name != NULL ? strlen(name) : 0, &r);
+  tp_spawn(parent != NULL ? parent : host_user(h), b, name, name != NULL ? strlen(name) : 0, &r);
   remember(c, r);
 }
 

@@ -1,12 +1,10 @@
 /* Pool routers: how each strategy picks, and what becomes of routees that stop. */
 #include "host.h"
 
-static tp_ref *user(const host *h) { return tp_user_guardian(h->system); }
-
 static tp_ref *spawn_pool_of(host *h, tp_behavior_spec pool, tp_behavior_spec routee) {
   if (pool.size == 0) pool.size = 3;
   pool.routee = host_behavior(h, routee);
-  tp_ref *r = host_spawn_spec(h, user(h), pool, "pool");
+  tp_ref *r = host_spawn_spec(h, host_user(h), pool, "pool");
   host_run(h);
   host_forget(h);
   return r;
@@ -35,11 +33,6 @@ static tp_value broadcast(int64_t number) {
 
 static const tp_value kill_message = {.type = TP_SIGNAL, .as.integer = TP_KILL};
 
-static void stays_parked(host *h, tp_job *job) {
-  host_record(h, job);
-  host_park(h, job, host_nothing);
-}
-
 /* ---- The pool --------------------------------------------------------------------------- */
 
 static void spawns_routees_in_order(void **state) {
@@ -49,7 +42,7 @@ static void spawns_routees_in_order(void **state) {
       .size = 3,
       .routee = host_behavior(h, (tp_behavior_spec){.hooks = TP_HOOK_PRE_START}),
   };
-  tp_ref *r = host_spawn_spec(h, user(h), pool, "pool");
+  tp_ref *r = host_spawn_spec(h, host_user(h), pool, "pool");
   tp_ref *routees[4] = {NULL};
   host_send(h, r, 1);
   host_run(h);
@@ -268,7 +261,7 @@ static void smallest_mailbox_spreads_a_burst(void **state) {
 static void smallest_mailbox_counts_the_message_in_hand(void **state) {
   host *h = *state;
   tp_behavior_spec spec = {.routing = TP_ROUTE_SMALLEST_MAILBOX, .size = 2};
-  tp_ref *pool = spawn_pool_of(h, spec, (tp_behavior_spec){.receive = host_code(h, stays_parked)});
+  tp_ref *pool = spawn_pool_of(h, spec, (tp_behavior_spec){.receive = host_code(h, host_stall)});
   for (int i = 1; i <= 2; i++) {
     host_send(h, pool, i);
     host_run(h);
@@ -284,21 +277,17 @@ static void smallest_mailbox_counts_the_message_in_hand(void **state) {
 
 static void smallest_mailbox_prefers_the_shortest(void **state) {
   host *h = *state;
-  tp_ref *pool = spawn_pool(h, TP_ROUTE_SMALLEST_MAILBOX, stays_parked);
+  tp_ref *pool = spawn_pool(h, TP_ROUTE_SMALLEST_MAILBOX, host_stall);
   host_tell(h, pool, broadcast(0));
   host_run(h);
   for (int i = 0; i < 3; i++) host_send(h, routee(h, 1), i);
   for (int i = 0; i < 2; i++) host_send(h, routee(h, 3), i);
-  size_t before[3];
-  tp_stats stats;
-  tp_system_stats(h->system, &stats);
-  before[0] = stats.queued;
+  size_t before = host_stats(h).queued;
 
   for (int i = 0; i < 2; i++) host_send(h, pool, 10 + i);
   host_run(h);
   host_forget(h);
-  tp_system_stats(h->system, &stats);
-  assert_int_equal(stats.queued, before[0] + 2);
+  assert_int_equal(host_stats(h).queued, before + 2);
 
   host_want(h, HOST_DEAD_LETTERS);
   stop_routee(h, 2);
@@ -312,7 +301,7 @@ static void smallest_mailbox_passes_over_the_stopped(void **state) {
       .routing = TP_ROUTE_SMALLEST_MAILBOX,
       .on_routee_stop = TP_ROUTEE_KEEP,
   };
-  tp_ref *pool = spawn_pool_of(h, spec, (tp_behavior_spec){.receive = host_code(h, stays_parked)});
+  tp_ref *pool = spawn_pool_of(h, spec, (tp_behavior_spec){.receive = host_code(h, host_stall)});
   host_tell(h, pool, broadcast(0));
   host_run(h);
   stop_routee(h, 2);
@@ -639,7 +628,7 @@ static void a_hard_stop_does_not_drain(void **state) {
 
 static void a_hard_stop_overtakes_draining(void **state) {
   host *h = *state;
-  tp_ref *pool = spawn_pool(h, TP_ROUTE_ROUND_ROBIN, stays_parked);
+  tp_ref *pool = spawn_pool(h, TP_ROUTE_ROUND_ROBIN, host_stall);
   host_tell(h, pool, broadcast(1));
   tp_stop(pool);
   host_run(h);
@@ -654,12 +643,10 @@ static void a_hard_stop_overtakes_draining(void **state) {
 
 static void routees_are_gone_with_the_router(void **state) {
   host *h = *state;
-  tp_stats stats;
   tp_ref *pool = spawn_pool(h, TP_ROUTE_RANDOM, host_record);
   tp_stop(pool);
   host_run(h);
-  tp_system_stats(h->system, &stats);
-  assert_int_equal(stats.actors, 0);
+  assert_int_equal(host_stats(h).actors, 0);
   assert_int_equal(tp_routees(pool, NULL, 0), 0);
 }
 

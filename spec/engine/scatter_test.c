@@ -1,14 +1,6 @@
 /* Scatter/gather: every routee is asked, the first success answers, failures count. */
 #include "host.h"
 
-static tp_ref *user(const host *h) { return tp_user_guardian(h->system); }
-
-static tp_stats stats_of(const host *h) {
-  tp_stats stats;
-  tp_system_stats(h->system, &stats);
-  return stats;
-}
-
 /* A pool of three whose scatters last 100 ms. */
 static tp_ref *spawn_pool_of(host *h, tp_behavior_spec routee) {
   tp_behavior_spec pool = {
@@ -17,7 +9,7 @@ static tp_ref *spawn_pool_of(host *h, tp_behavior_spec routee) {
       .routee = host_behavior(h, routee),
       .timeout = 100 * MS,
   };
-  tp_ref *r = host_spawn_spec(h, user(h), pool, "pool");
+  tp_ref *r = host_spawn_spec(h, host_user(h), pool, "pool");
   host_run(h);
   host_forget(h);
   return r;
@@ -145,9 +137,9 @@ static void losers_run_on_in_silence(void **state) {
   host_want(h, HOST_DEAD_LETTERS | 1u << TP_EVENT_WARNING);
   tp_ref *slot = host_ask(h, pool, tp_integer(1), 5000);
   host_advance(h, 10);
-  assert_int_equal(stats_of(h).waits, 2);
+  assert_int_equal(host_stats(h).waits, 2);
   host_advance(h, 100);
-  assert_int_equal(stats_of(h).waits, 0);
+  assert_int_equal(host_stats(h).waits, 0);
   assert_log(h, "");
   assert_answer(h, slot, "#3 from routee-3");
 }
@@ -185,7 +177,7 @@ static void answers_in_the_turn_of_the_scatter(void **state) {
   tp_ref *slot = host_ask(h, spawn_pool(h, reply_with_number), tp_integer(1), 5000);
   host_run(h);
   assert_answer(h, slot, "#1 from routee-1");
-  assert_int_equal(stats_of(h).scatters, 0);
+  assert_int_equal(host_stats(h).scatters, 0);
 }
 
 static void reply_three_times(host *h, tp_job *job) {
@@ -213,10 +205,10 @@ static void a_settled_scatter_leaves_nothing(void **state) {
     host_run(h);
     assert_true(tp_slot_settled(slot));
     tp_ref_release(slot);
-    if (i == 0) before = stats_of(h).bytes;
+    if (i == 0) before = host_stats(h).bytes;
   }
-  assert_int_equal(stats_of(h).bytes, before);
-  assert_int_equal(stats_of(h).timers, 0);
+  assert_int_equal(host_stats(h).bytes, before);
+  assert_int_equal(host_stats(h).timers, 0);
   assert_true(tp_next_deadline(h->system) == TP_NEVER);
 }
 
@@ -237,7 +229,7 @@ static void broadcast_flag_scatters_nothing(void **state) {
   host_tell(h, pool, (tp_value){.type = TP_INTEGER, .flags = TP_BROADCAST, .as.integer = 1});
   host_run(h);
   assert_log(h, "routee-1:1 routee-2:1 routee-3:1");
-  assert_int_equal(stats_of(h).scatters, 0);
+  assert_int_equal(host_stats(h).scatters, 0);
 }
 
 /* ---- Failure ---------------------------------------------------------------------------- */
@@ -330,11 +322,9 @@ static void a_stopped_routee_is_not_asked(void **state) {
   assert_member(h, fault, 1, "#3");
 }
 
-static void stays_parked(host *h, tp_job *job) { host_park(h, job, host_nothing); }
-
 static void a_routee_that_stops_is_out(void **state) {
   host *h = *state;
-  tp_ref *pool = spawn_pool(h, stays_parked);
+  tp_ref *pool = spawn_pool(h, host_stall);
   tp_ref *slot = host_ask(h, pool, tp_integer(1), 5000);
   host_run(h);
   tp_ref *third = host_keep(h, routee(h, 3));
@@ -403,11 +393,11 @@ static void the_router_is_no_reply_target(void **state) {
 
 static void stopping_fails_open_scatters(void **state) {
   host *h = *state;
-  tp_ref *pool = spawn_pool(h, stays_parked);
+  tp_ref *pool = spawn_pool(h, host_stall);
   tp_ref *slots[20];
   for (int i = 0; i < 20; i++) slots[i] = host_ask(h, pool, tp_integer(i), 60000);
   host_run(h);
-  assert_int_equal(stats_of(h).scatters, 20);
+  assert_int_equal(host_stats(h).scatters, 20);
 
   tp_stop(pool);
   host_run(h);
@@ -416,7 +406,7 @@ static void stopping_fails_open_scatters(void **state) {
     assert_fault(fault_of(slots[i]), "scatter-stopped", 0);
     assert_ptr_equal(tp_slot_outcome(slots[i]).from, pool);
   }
-  assert_int_equal(stats_of(h).scatters, 0);
+  assert_int_equal(host_stats(h).scatters, 0);
   assert_false(tp_ref_alive(pool));
 }
 
@@ -447,7 +437,7 @@ static void restarting_fails_open_scatters(void **state) {
 
 static void terminating_fails_open_scatters(void **state) {
   host *h = *state;
-  tp_ref *pool = spawn_pool_of(h, (tp_behavior_spec){.receive = host_code(h, stays_parked)});
+  tp_ref *pool = spawn_pool_of(h, (tp_behavior_spec){.receive = host_code(h, host_stall)});
   tp_ref *slot = host_ask(h, pool, tp_integer(1), 60000);
   host_run(h);
   tp_terminate(h->system);
@@ -476,7 +466,7 @@ static void hundreds_overlap(void **state) {
   tp_ref *pool = spawn_pool(h, keep_senders);
   for (int i = 0; i < COUNT; i++) slots[i] = host_ask(h, pool, tp_integer(i), 5000);
   host_run(h);
-  assert_int_equal(stats_of(h).scatters, COUNT);
+  assert_int_equal(host_stats(h).scatters, COUNT);
   host_advance(h, 50);
 
   for (size_t i = 0; senders[i] != NULL; i++) {
@@ -484,7 +474,7 @@ static void hundreds_overlap(void **state) {
     tp_ref_release(senders[i]);
   }
   for (int i = 0; i < COUNT; i++) assert_answer(h, slots[i], "7 from routee-1");
-  assert_int_equal(stats_of(h).scatters, 0);
+  assert_int_equal(host_stats(h).scatters, 0);
 }
 
 static void stall_or_reply(host *h, tp_job *job) {
@@ -516,7 +506,7 @@ static void a_caller_may_give_up_first(void **state) {
   assert_answer(h, slot, "failed ask-timeout");
   host_advance(h, 100);
   assert_answer(h, slot, "failed ask-timeout");
-  assert_int_equal(stats_of(h).scatters, 0);
+  assert_int_equal(host_stats(h).scatters, 0);
   assert_log(h, "");
 }
 
@@ -531,8 +521,8 @@ static void a_caller_may_be_gone(void **state) {
   host_run(h);
   tp_stop_now(a);
   host_advance(h, 200);
-  assert_int_equal(stats_of(h).scatters, 0);
-  assert_int_equal(stats_of(h).asks, 0);
+  assert_int_equal(host_stats(h).scatters, 0);
+  assert_int_equal(host_stats(h).asks, 0);
   assert_log(h, "");
 }
 

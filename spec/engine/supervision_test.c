@@ -1,8 +1,6 @@
 /* Failures: who decides, what a directive does, and how many restarts a child is granted. */
 #include "host.h"
 
-static tp_ref *user(const host *h) { return tp_user_guardian(h->system); }
-
 static tp_supervision directive(tp_directive d) {
   return (tp_supervision){
       .given = true,
@@ -57,7 +55,7 @@ static void record_with_last(host *h, tp_job *job) {
 
 static tp_ref *spawn_recorder(host *h, tp_supervision own) {
   tp_behavior_spec spec = {.receive = host_code(h, record_with_last), .own = own};
-  return host_spawn_spec(h, user(h), spec, "a");
+  return host_spawn_spec(h, host_user(h), spec, "a");
 }
 
 static void restart_begins_anew(void **state) {
@@ -78,7 +76,7 @@ static void resume_keeps_the_state(void **state) {
 
 static void resume_runs_no_hooks(void **state) {
   host *h = *state;
-  tp_ref *a = spawn_hooked(h, user(h), "a", directive(TP_DIRECTIVE_RESUME), HOST_ALL_HOOKS);
+  tp_ref *a = spawn_hooked(h, host_user(h), "a", directive(TP_DIRECTIVE_RESUME), HOST_ALL_HOOKS);
   SEND(h, a, -1, 2);
   host_run(h);
   assert_log(h, "a:pre_start a:-1 a:2");
@@ -86,7 +84,7 @@ static void resume_runs_no_hooks(void **state) {
 
 static void stop_takes_children_first(void **state) {
   host *h = *state;
-  tp_ref *a = spawn_hooked(h, user(h), "a", directive(TP_DIRECTIVE_STOP), TP_HOOK_POST_STOP);
+  tp_ref *a = spawn_hooked(h, host_user(h), "a", directive(TP_DIRECTIVE_STOP), TP_HOOK_POST_STOP);
   spawn_hooked(h, a, "b", directive(TP_DIRECTIVE_STOP), TP_HOOK_POST_STOP);
   host_want(h, HOST_DEAD_LETTERS);
   host_run(h);
@@ -100,7 +98,7 @@ static void stop_takes_children_first(void **state) {
 
 static void escalate_fails_the_parent(void **state) {
   host *h = *state;
-  tp_ref *a = spawn_hooked(h, user(h), "a", directive(TP_DIRECTIVE_RESTART), HOST_ALL_HOOKS);
+  tp_ref *a = spawn_hooked(h, host_user(h), "a", directive(TP_DIRECTIVE_RESTART), HOST_ALL_HOOKS);
   tp_ref *b = spawn_hooked(h, a, "b", directive(TP_DIRECTIVE_ESCALATE), HOST_ALL_HOOKS);
   host_run(h);
   host_forget(h);
@@ -117,9 +115,9 @@ static void escalate_fails_the_parent(void **state) {
 static void escalation_past_the_top_stops_one_actor(void **state) {
   host *h = *state;
   tp_supervision escalate = directive(TP_DIRECTIVE_ESCALATE);
-  tp_ref *a = spawn_fragile(h, user(h), "a", escalate);
+  tp_ref *a = spawn_fragile(h, host_user(h), "a", escalate);
   tp_ref *b = spawn_fragile(h, a, "b", escalate);
-  tp_ref *sibling = spawn_fragile(h, user(h), "sibling", escalate);
+  tp_ref *sibling = spawn_fragile(h, host_user(h), "sibling", escalate);
 
   host_send(h, b, -1);
   host_run(h);
@@ -135,7 +133,7 @@ static void escalation_past_the_top_stops_one_actor(void **state) {
 static void escalates_as_far_as_it_goes(void **state) {
   host *h = *state;
   tp_supervision escalate = directive(TP_DIRECTIVE_ESCALATE);
-  tp_ref *a = spawn_hooked(h, user(h), "a", directive(TP_DIRECTIVE_RESTART), HOST_ALL_HOOKS);
+  tp_ref *a = spawn_hooked(h, host_user(h), "a", directive(TP_DIRECTIVE_RESTART), HOST_ALL_HOOKS);
   tp_ref *b = spawn_fragile(h, a, "b", escalate);
   tp_ref *c = spawn_fragile(h, b, "c", escalate);
   host_run(h);
@@ -153,7 +151,7 @@ static void escalates_as_far_as_it_goes(void **state) {
 
 static void the_default_restarts_ten_times(void **state) {
   host *h = *state;
-  tp_ref *a = spawn_hooked(h, user(h), "a", (tp_supervision){0}, TP_HOOK_POST_RESTART);
+  tp_ref *a = spawn_hooked(h, host_user(h), "a", (tp_supervision){0}, TP_HOOK_POST_RESTART);
   for (int i = 0; i < 10; i++) host_send(h, a, -1);
   host_run(h);
   assert_int_equal(host_count(h, "a:post_restart"), 10);
@@ -167,7 +165,7 @@ static void the_default_restarts_ten_times(void **state) {
 
 static void the_default_forgets_after_a_minute(void **state) {
   host *h = *state;
-  tp_ref *a = spawn_fragile(h, user(h), "a", (tp_supervision){0});
+  tp_ref *a = spawn_fragile(h, host_user(h), "a", (tp_supervision){0});
   for (int i = 0; i < 10; i++) host_send(h, a, -1);
   host_advance(h, 60001);
 
@@ -180,7 +178,7 @@ static void the_default_forgets_after_a_minute(void **state) {
 static void the_parents_rule_beats_the_default(void **state) {
   host *h = *state;
   tp_behavior_spec spec = {.children = directive(TP_DIRECTIVE_STOP)};
-  tp_ref *parent = host_spawn_spec(h, user(h), spec, "parent");
+  tp_ref *parent = host_spawn_spec(h, host_user(h), spec, "parent");
   tp_ref *a = spawn_fragile(h, parent, "a", (tp_supervision){0});
 
   host_send(h, a, -1);
@@ -192,7 +190,7 @@ static void the_parents_rule_beats_the_default(void **state) {
 static void the_childs_rule_beats_the_parents(void **state) {
   host *h = *state;
   tp_behavior_spec spec = {.children = directive(TP_DIRECTIVE_STOP)};
-  tp_ref *parent = host_spawn_spec(h, user(h), spec, "parent");
+  tp_ref *parent = host_spawn_spec(h, host_user(h), spec, "parent");
   tp_ref *a = spawn_fragile(h, parent, "a", directive(TP_DIRECTIVE_RESUME));
 
   SEND(h, a, -1, 2);
@@ -212,7 +210,7 @@ static void decide_by_reason(host *h, tp_job *job) {
 
 static void a_decider_picks_the_directive(void **state) {
   host *h = *state;
-  tp_ref *a = spawn_fragile(h, user(h), "a", decided_by(h, decide_by_reason));
+  tp_ref *a = spawn_fragile(h, host_user(h), "a", decided_by(h, decide_by_reason));
   SEND(h, a, -1, 2, -3, 4);
   host_run(h);
 
@@ -226,7 +224,7 @@ static void a_deciders_restarts_are_counted(void **state) {
   host *h = *state;
   tp_supervision own = decided_by(h, decide_restart);
   own.max_restarts = 2;
-  tp_ref *a = spawn_hooked(h, user(h), "a", own, TP_HOOK_POST_RESTART);
+  tp_ref *a = spawn_hooked(h, host_user(h), "a", own, TP_HOOK_POST_RESTART);
   SEND(h, a, -1, -1);
   host_run(h);
   assert_int_equal(host_count(h, "a:post_restart"), 2);
@@ -241,7 +239,7 @@ static void fail_to_decide(host *h, tp_job *job) { host_fail(h, job, tp_integer(
 
 static void a_decider_that_fails_stops_the_child(void **state) {
   host *h = *state;
-  tp_ref *a = spawn_fragile(h, user(h), "a", decided_by(h, fail_to_decide));
+  tp_ref *a = spawn_fragile(h, host_user(h), "a", decided_by(h, fail_to_decide));
   host_want(h, HOST_DEAD_LETTERS);
   SEND(h, a, -1, 2);
   host_run(h);
@@ -252,7 +250,7 @@ static void a_decider_that_fails_stops_the_child(void **state) {
 
 static void a_decider_that_fails_is_reported(void **state) {
   host *h = *state;
-  tp_ref *a = spawn_fragile(h, user(h), "a", decided_by(h, fail_to_decide));
+  tp_ref *a = spawn_fragile(h, host_user(h), "a", decided_by(h, fail_to_decide));
   host_run(h);
   tp_events_want(h->system, 1u << TP_EVENT_FAILED);
   host_send(h, a, -1);
@@ -267,18 +265,13 @@ static void a_decider_that_fails_is_reported(void **state) {
   tp_done(&job);
 }
 
-static void stays_parked(host *h, tp_job *job) {
-  host_record(h, job);
-  host_park(h, job, host_nothing);
-}
-
 static void decides_while_the_parent_waits(void **state) {
   host *h = *state;
   tp_behavior_spec spec = {
-      .receive = host_code(h, stays_parked),
+      .receive = host_code(h, host_stall),
       .children = decided_by(h, decide_by_reason),
   };
-  tp_ref *parent = host_spawn_spec(h, user(h), spec, "parent");
+  tp_ref *parent = host_spawn_spec(h, host_user(h), spec, "parent");
   tp_ref *a = spawn_fragile(h, parent, "a", (tp_supervision){0});
   host_send(h, parent, 1);
   host_run(h);
@@ -294,7 +287,7 @@ static void decides_while_the_parent_waits(void **state) {
 
 static void grants_n_restarts(void **state) {
   host *h = *state;
-  tp_ref *a = spawn_hooked(h, user(h), "a", restarts(3, TP_NEVER), TP_HOOK_POST_RESTART);
+  tp_ref *a = spawn_hooked(h, host_user(h), "a", restarts(3, TP_NEVER), TP_HOOK_POST_RESTART);
   host_want(h, HOST_DEAD_LETTERS);
   SEND(h, a, -1, -1, -1, 1, -1, 2);
   host_run(h);
@@ -305,7 +298,7 @@ static void grants_n_restarts(void **state) {
 
 static void grants_none(void **state) {
   host *h = *state;
-  tp_ref *a = spawn_hooked(h, user(h), "a", restarts(0, TP_NEVER), TP_HOOK_POST_RESTART);
+  tp_ref *a = spawn_hooked(h, host_user(h), "a", restarts(0, TP_NEVER), TP_HOOK_POST_RESTART);
   SEND(h, a, 1, -1, 2);
   host_run(h);
   assert_log(h, "a:1 a:-1");
@@ -315,12 +308,10 @@ static void grants_none(void **state) {
 static void grants_without_limit(void **state) {
   enum { FAILURES = 10000 };
   host *h = *state;
-  tp_ref *a = spawn_fragile(h, user(h), "a", restarts(-1, TP_NEVER));
-  tp_stats stats;
+  tp_ref *a = spawn_fragile(h, host_user(h), "a", restarts(-1, TP_NEVER));
   SEND(h, a, -1);
   host_run(h);
-  tp_system_stats(h->system, &stats);
-  size_t before = stats.bytes;
+  size_t before = host_stats(h).bytes;
 
   for (int i = 0; i < FAILURES; i++) {
     host_send(h, a, -1);
@@ -328,9 +319,8 @@ static void grants_without_limit(void **state) {
     host_forget(h);
   }
 
-  tp_system_stats(h->system, &stats);
   assert_true(tp_ref_alive(a));
-  assert_int_equal(stats.bytes, before);
+  assert_int_equal(host_stats(h).bytes, before);
 }
 
 static void fail_at(host *h, tp_ref *a, int64_t milliseconds) {
@@ -341,7 +331,7 @@ static void fail_at(host *h, tp_ref *a, int64_t milliseconds) {
 
 static void the_window_slides(void **state) {
   host *h = *state;
-  tp_ref *a = spawn_fragile(h, user(h), "a", restarts(2, 100 * MS));
+  tp_ref *a = spawn_fragile(h, host_user(h), "a", restarts(2, 100 * MS));
   fail_at(h, a, 0);
   fail_at(h, a, 60);
   fail_at(h, a, 110);
@@ -354,7 +344,7 @@ static void the_window_slides(void **state) {
 
 static void counts_no_interval_twice(void **state) {
   host *h = *state;
-  tp_ref *a = spawn_fragile(h, user(h), "a", restarts(3, 1000 * MS));
+  tp_ref *a = spawn_fragile(h, host_user(h), "a", restarts(3, 1000 * MS));
   fail_at(h, a, 900);
   fail_at(h, a, 950);
   fail_at(h, a, 1050);
@@ -370,7 +360,7 @@ static void survives_a_late_clock(void **state) {
   tp_system_options options = host_defaults();
   options.now = INT64_MAX / 2;
   assert_int_equal(host_start(h, &options), TP_OK);
-  tp_ref *a = spawn_fragile(h, user(h), "a", restarts(1, INT64_MAX - 1));
+  tp_ref *a = spawn_fragile(h, host_user(h), "a", restarts(1, INT64_MAX - 1));
 
   SEND(h, a, -1);
   host_run(h);
@@ -384,7 +374,7 @@ static void survives_a_late_clock(void **state) {
 static void has_a_budget_for_each_child(void **state) {
   host *h = *state;
   tp_behavior_spec spec = {.children = restarts(1, TP_NEVER)};
-  tp_ref *parent = host_spawn_spec(h, user(h), spec, "parent");
+  tp_ref *parent = host_spawn_spec(h, host_user(h), spec, "parent");
   tp_ref *a = spawn_fragile(h, parent, "a", (tp_supervision){0});
   tp_ref *b = spawn_fragile(h, parent, "b", (tp_supervision){0});
 
@@ -404,7 +394,7 @@ static void resumes_are_not_counted(void **state) {
   host *h = *state;
   tp_supervision own = directive(TP_DIRECTIVE_RESUME);
   own.max_restarts = 1;
-  tp_ref *a = spawn_fragile(h, user(h), "a", own);
+  tp_ref *a = spawn_fragile(h, host_user(h), "a", own);
   SEND(h, a, -1, -1, -1, 1);
   host_run(h);
   assert_log(h, "a:-1 a:-1 a:-1 a:1");
@@ -412,20 +402,15 @@ static void resumes_are_not_counted(void **state) {
 
 /* ---- Suspension ------------------------------------------------------------------------- */
 
-static void park_hook(host *h, tp_job *job) {
-  host_record_hook(h, job);
-  host_park(h, job, host_nothing);
-}
-
 static tp_ref *spawn_slow_to_restart(host *h) {
   tp_behavior_spec spec = {
       .receive = host_code(h, host_fragile),
-      .code = host_code(h, park_hook),
+      .code = host_code(h, host_stall),
       .hooks = TP_HOOK_PRE_RESTART,
       .keep_children = true,
       .own = directive(TP_DIRECTIVE_RESTART),
   };
-  return host_spawn_spec(h, user(h), spec, "a");
+  return host_spawn_spec(h, host_user(h), spec, "a");
 }
 
 static void descendants_are_suspended(void **state) {
@@ -473,7 +458,7 @@ static void overlapping_failures_do_not_freeze(void **state) {
   host *h = *state;
   tp_behavior *fragile = host_behavior(
       h, (tp_behavior_spec){.receive = host_code(h, host_fragile), .keep_children = true});
-  tp_ref *a = host_spawn_behavior(h, user(h), fragile, "a");
+  tp_ref *a = host_spawn_behavior(h, host_user(h), fragile, "a");
   tp_ref *b = host_spawn_behavior(h, a, fragile, "b");
   tp_ref *c = host_spawn_behavior(h, b, fragile, "c");
   for (int round = 0; round < 3; round++) {
@@ -494,7 +479,7 @@ static void overlapping_failures_do_not_freeze(void **state) {
 
 static void a_resumed_parent_resumes_its_children(void **state) {
   host *h = *state;
-  tp_ref *a = spawn_fragile(h, user(h), "a", directive(TP_DIRECTIVE_RESUME));
+  tp_ref *a = spawn_fragile(h, host_user(h), "a", directive(TP_DIRECTIVE_RESUME));
   tp_ref *b = spawn_fragile(h, a, "b", directive(TP_DIRECTIVE_ESCALATE));
   tp_ref *c = spawn_fragile(h, b, "c", directive(TP_DIRECTIVE_RESTART));
 
@@ -513,7 +498,7 @@ static void raise_value(host *h, tp_job *job) { host_fail(h, job, host_value(h, 
 static void a_failure_is_published_once(void **state) {
   host *h = *state;
   tp_behavior_spec spec = {.receive = host_code(h, raise_value)};
-  tp_ref *a = host_spawn_spec(h, user(h), spec, "a");
+  tp_ref *a = host_spawn_spec(h, host_user(h), spec, "a");
   host_want(h, 1u << TP_EVENT_FAILED);
   host_send(h, a, 1);
   host_run(h);
@@ -522,7 +507,7 @@ static void a_failure_is_published_once(void **state) {
 
 static void the_last_failure_is_published_as_a_stop(void **state) {
   host *h = *state;
-  tp_ref *a = spawn_fragile(h, user(h), "a", restarts(1, TP_NEVER));
+  tp_ref *a = spawn_fragile(h, host_user(h), "a", restarts(1, TP_NEVER));
   host_want(h, 1u << TP_EVENT_FAILED | 1u << TP_EVENT_STOPPED);
   SEND(h, a, -1, -2);
   host_run(h);
@@ -561,7 +546,7 @@ static void nil_is_a_reason(void **state) {
 
 static void kill_fails_in_its_turn(void **state) {
   host *h = *state;
-  tp_ref *a = spawn_hooked(h, user(h), "a", (tp_supervision){0}, TP_HOOK_POST_RESTART);
+  tp_ref *a = spawn_hooked(h, host_user(h), "a", (tp_supervision){0}, TP_HOOK_POST_RESTART);
   host_want(h, 1u << TP_EVENT_FAILED);
   host_send(h, a, 1);
   host_tell(h, a, (tp_value){.type = TP_SIGNAL, .as.integer = TP_KILL});
@@ -576,7 +561,7 @@ static void kill_fails_in_its_turn(void **state) {
 
 static void kill_can_stop(void **state) {
   host *h = *state;
-  tp_ref *a = spawn_hooked(h, user(h), "a", directive(TP_DIRECTIVE_STOP), TP_HOOK_POST_STOP);
+  tp_ref *a = spawn_hooked(h, host_user(h), "a", directive(TP_DIRECTIVE_STOP), TP_HOOK_POST_STOP);
   host_tell(h, a, (tp_value){.type = TP_SIGNAL, .as.integer = TP_KILL});
   host_run(h);
   assert_log(h, "a:post_stop");
@@ -596,7 +581,7 @@ static void a_failure_after_a_wait_counts(void **state) {
       .receive = host_code(h, sleep_then_fail),
       .hooks = TP_HOOK_POST_RESTART,
   };
-  tp_ref *a = host_spawn_spec(h, user(h), spec, "a");
+  tp_ref *a = host_spawn_spec(h, host_user(h), spec, "a");
   SEND(h, a, 1, 2);
   host_advance(h, 10);
   assert_log(h, "a:1 a:post_restart a:2");

@@ -75,8 +75,7 @@ enum {
   TPL_SYSTEM, /* the userdata of the host itself */
   TPL_CORE,   /* the userdata of the core */
   TPL_ON_EVENT,
-  TPL_CHOOSE, /* runs a custom strategy: (strategy, routees, index, message) -> list */
-  TPL_AUX_SIZE = TPL_CHOOSE
+  TPL_AUX_SIZE = TPL_ON_EVENT
 };
 
 typedef struct tpl_anchors {

@@ -35,8 +35,16 @@ tpl_coro *tpl_coro_new(lua_State *L, tpl_host *h, int thread) {
   return c;
 }
 
+/* An answer that came and is not wanted any more is let go of. */
+static void drop_slot(tpl_coro *c) {
+  if (c->slot == NULL) return;
+  tp_slot_clear(c->slot);
+  tp_ref_release(c->slot);
+  c->slot = NULL;
+}
+
 static void unlink_coro(tpl_coro *c) {
-  if (c->slot != NULL) tp_ref_release(c->slot);
+  drop_slot(c);
   *c->link = c->next;
   if (c->next != NULL) c->next->link = c->link;
   free(c);
@@ -55,8 +63,7 @@ void tpl_free_coros(tpl_host *h) {
 
 static void recycle(tpl_coro *c) {
   tpl_host *h = c->host;
-  if (c->slot != NULL) tp_ref_release(c->slot);
-  c->slot = NULL;
+  drop_slot(c);
   c->task = NULL;
   c->gives_up = false;
   if (c->foreign || h->pooled >= KEPT_COROS) {
@@ -343,8 +350,9 @@ bool tpl_drive(lua_State *L, tpl_host *h, tp_ref *slot) {
 
 void tpl_settle(lua_State *L, tpl_host *h) {
   h->driving = true;
-  pass_deadlines(h);
-  do tpl_run_ready(L, h);
-  while (tp_ready(h->system));
+  do {
+    pass_deadlines(h);
+    tpl_run_ready(L, h);
+  } while (tp_ready(h->system) || tp_next_deadline(h->system) <= h->now);
   h->driving = false;
 }

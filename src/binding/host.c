@@ -43,7 +43,6 @@ static void fill_aux(lua_State *L, tpl_host *h, int options, int userdata) {
   lua_pushvalue(L, userdata);
   lua_pushvalue(L, lua_upvalueindex(1));
   lua_getfield(L, options, "on_event");
-  lua_getfield(L, options, "choose");
   lua_xmove(L, h->aux, TPL_AUX_SIZE);
 }
 
@@ -61,7 +60,7 @@ static uint64_t seed_option(lua_State *L) {
   return seed;
 }
 
-/* core.new_system{ name, seed, throughput, drain_timeout_ms, virtual, on_event, choose } */
+/* core.new_system{ name, seed, throughput, drain_timeout_ms, virtual, on_event } */
 static int core_new_system(lua_State *L) {
   luaL_checktype(L, 1, LUA_TTABLE);
   lua_settop(L, 1);

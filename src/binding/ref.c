@@ -238,6 +238,30 @@ static int core_stop_now(lua_State *L) {
   return 0;
 }
 
+/* Upvalues: core, methods, the Lua side's function for fields that are asked for now and then. */
+static int ref_index(lua_State *L) {
+  lua_pushvalue(L, 2);
+  if (lua_rawget(L, lua_upvalueindex(2)) != LUA_TNIL) return 1;
+  lua_pushvalue(L, lua_upvalueindex(3));
+  lua_insert(L, 1);
+  lua_settop(L, 3);
+  lua_call(L, 2, 1);
+  return 1;
+}
+
+/* core.open_ref(field): gives the Lua side's part of the metatable */
+static int core_open_ref(lua_State *L) {
+  luaL_checktype(L, 1, LUA_TFUNCTION);
+  lua_pushvalue(L, lua_upvalueindex(1));
+  lua_getiuservalue(L, -1, TPL_CORE_REF_MT); /* 2: core, 3: metatable */
+  lua_pushvalue(L, 2);
+  lua_getfield(L, 3, "__index");
+  lua_pushvalue(L, 1);
+  lua_pushcclosure(L, ref_index, 3);
+  lua_setfield(L, 3, "__index");
+  return 0;
+}
+
 void tpl_open_ref(lua_State *L, int core) {
   static const luaL_Reg methods[] = {
       {"tell", ref_tell}, {"ask", ref_ask}, {"stop", ref_stop}, {NULL, NULL}};
@@ -254,6 +278,7 @@ void tpl_open_ref(lua_State *L, int core) {
                                        {"lookup", core_lookup},
                                        {"tell_event", core_tell_event},
                                        {"stop_now", core_stop_now},
+                                       {"open_ref", core_open_ref},
                                        {NULL, NULL}};
   tpl_set_functions(L, core, functions);
   lua_newtable(L); /* the metatable; the Lua side adds __index */
@@ -268,7 +293,7 @@ void tpl_open_ref(lua_State *L, int core) {
   lua_pushvalue(L, -1);
   lua_setfield(L, -4, "ref_methods");
   lua_setfield(L, -2, "__index");
-  lua_pushvalue(L, -1);
-  lua_setfield(L, -3, "ref_metatable");
+  lua_pushliteral(L, "troupe.ref");
+  lua_setfield(L, -2, "__metatable");
   lua_setiuservalue(L, core, TPL_CORE_REF_MT);
 }

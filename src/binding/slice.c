@@ -196,13 +196,43 @@ static void route(lua_State *L, tpl_coro *c) {
   tp_routed(&c->job, refs, n);
 }
 
+/* What an iterator gives, as a list; it is on top. */
+static void collect(lua_State *L) {
+  int iterator = lua_gettop(L);
+  lua_newtable(L);
+  for (lua_Integer n = 1;; n++) {
+    lua_pushvalue(L, iterator);
+    lua_call(L, 0, 1);
+    if (lua_isnil(L, -1)) break;
+    lua_rawseti(L, iterator + 1, n);
+  }
+  lua_pop(L, 1);
+}
+
+/* (strategy, routees, state) -> list of what it picked, not looked at yet            RTR-10 */
+static int pick(lua_State *L) {
+  lua_call(L, 2, 1);
+  if (lua_isfunction(L, -1)) {
+    collect(L);
+  } else if (!lua_istable(L, -1)) {
+    lua_createtable(L, 1, 0);
+    lua_insert(L, -2);
+    if (lua_isnil(L, -1)) return luaL_error(L, "the strategy gave nothing: forgot to return?");
+    lua_rawseti(L, -2, 1);
+  }
+  return 1;
+}
+
 static void ask_strategy(lua_State *L, tpl_coro *c) {
-  tpl_push_aux(L, c->host, TPL_CHOOSE);
+  lua_pushcfunction(L, pick);
   push_anchor(L, c->job.code);
   push_routees(L, c);
+  lua_createtable(L, 0, 2);
   lua_pushinteger(L, (lua_Integer)c->job.index);
+  lua_setfield(L, -2, "message_index");
   tpl_push_value(L, c->host, c->job.envelope.message);
-  if (call_plainly(L, c, 4)) route(L, c);
+  lua_setfield(L, -2, "message");
+  if (call_plainly(L, c, 3)) route(L, c);
 }
 
 static void publish(lua_State *L, tpl_coro *c) {

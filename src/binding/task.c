@@ -117,12 +117,23 @@ static void push_end(lua_State *L, tpl_task *t) {
 
 void tpl_task_closed(tpl_task *t) { over(t, TPL_TASK_CANCELLED); }
 
+static bool is_awaited(const tpl_task *t) {
+  for (uint32_t i = 0; i < t->waiting; i++) {
+    if (!tp_slot_settled(t->waiters[i])) return true;
+  }
+  return false;
+}
+
 void tpl_task_failed(lua_State *L, tpl_task *t) {
   tpl_host *h = t->host;
   lua_insert(L, -2); /* trace, error */
+  if (!lua_toboolean(L, -1)) { /* whoever awaits it looks for an error that is true */
+    lua_pushfstring(L, "(error object is a %s value)", luaL_typename(L, -1));
+    lua_replace(L, -2);
+  }
   lua_pushvalue(L, -1);
   hold(L, t, 1);
-  bool awaited = t->waiting > 0;
+  bool awaited = is_awaited(t);
   over(t, TPL_TASK_FAILED);
   if (awaited) return;
   tpl_push_setup(L, h, "task_failed");

@@ -137,12 +137,26 @@ tp_value tpl_value_plain(lua_State *L, tpl_host *h, int index) {
   }
 }
 
-/* troupe.Broadcast(m) stands for m with a flag; one layer is taken off. */
-static tp_value broadcast(lua_State *L, tpl_host *h, int index) {
-  lua_rawgeti(L, index, 1);
-  tp_value v = tpl_value_plain(L, h, -1);
+static const void *metatable_address(lua_State *L, int index) {
+  if (lua_type(L, index) != LUA_TTABLE || !lua_getmetatable(L, index)) return NULL;
+  const void *mt = lua_topointer(L, -1);
   lua_pop(L, 1);
-  v.flags |= TP_BROADCAST;
+  return mt;
+}
+
+/* troupe.Broadcast(m) stands for m, with a count of how often it is wrapped. */
+static tp_value broadcast(lua_State *L, tpl_host *h, int index) {
+  int wrappings = 0;
+  lua_pushvalue(L, index);
+  while (metatable_address(L, -1) == h->core->broadcast_mt && wrappings < TP_BROADCASTS_MAX) {
+    lua_rawgeti(L, -1, 1);
+    lua_replace(L, -2);
+    wrappings++;
+  }
+  bool is_broadcast = metatable_address(L, -1) == h->core->broadcast_mt;
+  tp_value v = is_broadcast ? tpl_value_plain(L, h, lua_gettop(L)) : tpl_value(L, h, lua_gettop(L));
+  lua_pop(L, 1);
+  v.flags = (uint8_t)(v.flags + wrappings * TP_BROADCAST);
   return v;
 }
 
@@ -154,11 +168,8 @@ static tp_value signal(lua_State *L, int index) {
 }
 
 tp_value tpl_value(lua_State *L, tpl_host *h, int index) {
-  if (lua_type(L, index) != LUA_TTABLE || !lua_getmetatable(L, index)) {
-    return tpl_value_plain(L, h, index);
-  }
-  const void *mt = lua_topointer(L, -1);
-  lua_pop(L, 1);
+  const void *mt = metatable_address(L, index);
+  if (mt == NULL) return tpl_value_plain(L, h, index);
   if (mt == h->core->broadcast_mt) return broadcast(L, h, index);
   if (mt == h->core->signal_mt) return signal(L, index);
   tp_value v = host_value(L, h, index);
@@ -203,8 +214,9 @@ static void push_named(lua_State *L, tpl_host *h, const char *maker, tp_value v)
 }
 
 void tpl_push_value(lua_State *L, tpl_host *h, tp_value v) {
-  if ((v.flags & TP_BROADCAST) != 0) { /* it came to somebody who is no router */
-    v.flags &= (uint8_t)~TP_BROADCAST;
+  if (v.flags >= TP_BROADCAST) { /* it came to somebody who is no router */
+    luaL_checkstack(L, 4, NULL);
+    v.flags = (uint8_t)(v.flags - TP_BROADCAST);
     push_named(L, h, "broadcast", v);
     return;
   }

@@ -19,6 +19,7 @@ static place where_am_i(lua_State *L, tpl_host *h, const char *where) {
   tpl_host *running = h->core->running;
   if (running != NULL && running->current != NULL) {
     tpl_coro *c = running->current;
+    if (on_main(L)) tpl_misuse(L, "%s: cannot wait here: the system runs already", where);
     if (c->L != L) {
       tpl_misuse(L, "%s: cannot wait in a coroutine of your own inside a handler", where);
     }
@@ -162,6 +163,7 @@ int tpl_sleep(lua_State *L) {
 /* ref | nil, err */
 static int resolve_results(lua_State *L, tpl_host *h, tp_ref *slot) {
   (void)tpl_ask_results(L, h, slot);
+  lua_pop(L, 1);
   return 2;
 }
 

@@ -91,7 +91,7 @@ static tp_turn receive(tp_actor *a, tp_job *job) {
     tp_envelope e = tp_ring_pop(s, &a->mailbox);
     if (a->guardian) {
       tp_mail_handled(s, &e); /* guardians ignore mail (SYS-2) */
-    } else if (e.message.type == TP_SIGNAL) {
+    } else if (tp_value_is_signal(e.message)) {
       return take_signal(a, &e);
     } else if (a->router != NULL) {
       if (tp_router_route(a, job, &e)) return make_job(a, job, TP_JOB_ROUTE);
@@ -106,7 +106,11 @@ static tp_turn receive(tp_actor *a, tp_job *job) {
 }
 
 static void received(tp_actor *a, tp_job *job) {
-  tp_mail_handled(a->ref.system, &job->envelope);
+  if (a->stop == TP_STOP_NONE) {
+    tp_mail_handled(a->ref.system, &job->envelope);
+  } else {
+    tp_mail_cut_short(a, &job->envelope);
+  }
   if (job->tick == NULL) return;
   tp_tick_handled(job->tick);
   tp_tick_release(job->tick);
@@ -333,6 +337,7 @@ static tp_turn go_on(tp_actor *a, tp_job *job) {
 void tp_wait(tp_job *job, tp_ref *ref, void *token) {
   tp_slot *slot = tp_slot_of(ref);
   if (job->actor == NULL) {
+    slot->job = job;
     tp_slot_notify(ref, token);
     return;
   }
@@ -370,10 +375,8 @@ tp_turn tp_actor_next(tp_actor *a, tp_job *job) {
 /* A job that waited was closed: its message is no longer in hand. */
 static void abandoned(tp_actor *a, tp_job *job) {
   if (job->kind != TP_JOB_RECEIVE) return;
-  tp_ref *sender = job->envelope.sender;
-  bool request = sender != NULL && sender->kind == TP_REF_SLOT;
-  if (request && a->phase >= TP_PHASE_STOPPING) {
-    tp_mail_lost(a, &job->envelope, end_reason(a->ref.system));
+  if (a->phase >= TP_PHASE_STOPPING) {
+    tp_mail_cut_short(a, &job->envelope);
   } else {
     tp_mail_handled(a->ref.system, &job->envelope);
   }

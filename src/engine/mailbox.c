@@ -39,10 +39,12 @@ static void dead_letter(tp_actor *a, tp_value message, tp_ref *sender, const cha
                                                .value = message});
 }
 
-void tp_mail_routed(tp_actor *a, tp_envelope *e) {
+void tp_mail_cut_short(tp_actor *a, tp_envelope *e) {
   if (is_request(e->sender)) (void)tp_slot_request_lost(tp_slot_of(e->sender), &a->ref);
   tp_envelope_release(a->ref.system, e);
 }
+
+void tp_mail_routed(tp_actor *a, tp_envelope *e) { tp_mail_cut_short(a, e); }
 
 void tp_mail_lost(tp_actor *a, tp_envelope *e, const char *reason) {
   bool told = is_request(e->sender) && tp_slot_request_lost(tp_slot_of(e->sender), &a->ref);
@@ -86,7 +88,7 @@ static int deliver(tp_actor *a, tp_value message, tp_ref *sender) {
     return status;
   }
   if (sender != NULL) tp_ref_retain(sender);
-  bool pill = message.type == TP_SIGNAL && message.as.integer == TP_POISON_PILL;
+  bool pill = tp_value_is_signal(message) && message.as.integer == TP_POISON_PILL;
   if (pill && !a->guardian) tp_actor_close(a);
   return TP_OK;
 }

@@ -13,6 +13,10 @@ int tp_mail_push(tp_actor *a, tp_envelope e);
 /* The handler of `e` (taken) has ended. */
 void tp_mail_handled(tp_system *s, tp_envelope *e);
 
+/* `e` (taken) is in the hand of `a`, which stops: it was delivered, so it is no dead letter, but its
+ * asker is told. */
+void tp_mail_cut_short(tp_actor *a, tp_envelope *e);
+
 /* The router `a` has passed on copies of `e` (taken): whoever got one answers now. An asker is told
  * if nobody did. */
 void tp_mail_routed(tp_actor *a, tp_envelope *e);

@@ -8,32 +8,48 @@
 
 enum { SMALL = 8, LARGE = 1024 };
 
-/* A pooled buffer's first bytes hold the next one in the pool. */
+/* Buffers that are kept for the next mailbox that needs one; beyond this they are freed. */
+#define POOL_BYTES ((size_t)4 << 20)
+
+/* A pooled buffer's first bytes hold the next one of its size. */
 typedef struct pooled {
   struct pooled *next;
 } pooled;
 
-static tp_envelope *take_small(tp_system *s) {
-  pooled *p = s->ring_pool;
-  if (p == NULL) return tp_alloc(s, SMALL * sizeof(tp_envelope));
-  s->ring_pool = p->next;
+/* Buffers hold SMALL << size_class envelopes. */
+static uint32_t size_class(uint32_t capacity) {
+  uint32_t c = 0;
+  while ((uint32_t)SMALL << c < capacity) c++;
+  return c;
+}
+
+static tp_envelope *take_buffer(tp_system *s, uint32_t capacity) {
+  uint32_t c = size_class(capacity);
+  pooled *p = c < TP_RING_CLASSES ? s->ring_pool[c] : NULL;
+  size_t bytes = capacity * sizeof(tp_envelope);
+  if (p == NULL) return tp_alloc(s, bytes);
+  s->ring_pool[c] = p->next;
+  s->ring_pool_bytes -= bytes;
   return (tp_envelope *)(void *)p;
 }
 
 static void give_buffer(tp_system *s, tp_ring *r) {
-  if (r->capacity == SMALL) {
+  uint32_t c = size_class(r->capacity);
+  size_t bytes = r->capacity * sizeof(tp_envelope);
+  if (c < TP_RING_CLASSES && s->ring_pool_bytes + bytes <= POOL_BYTES) {
     pooled *p = (pooled *)(void *)r->slots;
-    p->next = s->ring_pool;
-    s->ring_pool = p;
+    p->next = s->ring_pool[c];
+    s->ring_pool[c] = p;
+    s->ring_pool_bytes += bytes;
   } else {
-    tp_free(s, r->slots, r->capacity * sizeof(tp_envelope));
+    tp_free(s, r->slots, bytes);
   }
   *r = (tp_ring){0};
 }
 
 /* Moves what is queued to a buffer of `capacity`, which has room for it. */
 static int move(tp_system *s, tp_ring *r, uint32_t capacity) {
-  tp_envelope *slots = tp_alloc(s, capacity * sizeof *slots);
+  tp_envelope *slots = take_buffer(s, capacity);
   if (slots == NULL) return TP_ENOMEM;
   uint32_t count = r->count, to_end = r->capacity - r->head;
   uint32_t tail = count < to_end ? count : to_end; /* from the head to the end, then the rest */
@@ -47,7 +63,7 @@ static int move(tp_system *s, tp_ring *r, uint32_t capacity) {
 static int grow(tp_system *s, tp_ring *r) {
   if (r->capacity > UINT32_MAX / 2) return TP_ENOMEM;
   if (r->capacity > 0) return move(s, r, r->capacity * 2);
-  r->slots = take_small(s);
+  r->slots = take_buffer(s, SMALL);
   if (r->slots == NULL) return TP_ENOMEM;
   r->capacity = SMALL;
   return TP_OK;
@@ -76,9 +92,12 @@ tp_envelope tp_ring_pop(tp_system *s, tp_ring *r) {
 }
 
 void tp_ring_pool_fini(tp_system *s) {
-  while (s->ring_pool != NULL) {
-    pooled *p = s->ring_pool;
-    s->ring_pool = p->next;
-    tp_free(s, p, SMALL * sizeof(tp_envelope));
+  for (uint32_t c = 0; c < TP_RING_CLASSES; c++) {
+    while (s->ring_pool[c] != NULL) {
+      pooled *p = s->ring_pool[c];
+      s->ring_pool[c] = p->next;
+      tp_free(s, p, ((size_t)SMALL << c) * sizeof(tp_envelope));
+    }
   }
+  s->ring_pool_bytes = 0;
 }

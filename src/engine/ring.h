@@ -2,12 +2,15 @@
  *
  * First in, first out; push and pop are O(1) amortized. The ring owns the envelopes in it: what is
  * pushed is taken, what is popped is given. It knows nothing of actors. An empty ring owns no
- * memory: the smallest buffers come from and go back to a pool of the system, so that an actor
- * that gets a message now and then costs no allocation and an idle one no bytes. */
+ * memory: buffers come from and go back to a pool of the system, so that an actor that gets a
+ * message now and then costs no allocation and an idle one no bytes. */
 #ifndef TP_RING_H
 #define TP_RING_H
 
 #include "troupe.h"
+
+/* Sizes of buffers that are pooled: from 8 envelopes on, each twice the one before. */
+#define TP_RING_CLASSES 14
 
 typedef struct tp_ring {
   tp_envelope *slots;

@@ -115,8 +115,8 @@ static bool ask_strategy(tp_actor *a, tp_job *job, tp_envelope *e) {
 
 bool tp_router_route(tp_actor *a, tp_job *job, tp_envelope *e) {
   tp_router *r = a->router;
-  bool to_all = (e->message.flags & TP_BROADCAST) != 0;
-  e->message.flags &= (uint8_t)~TP_BROADCAST;
+  bool to_all = e->message.flags >= TP_BROADCAST;
+  if (to_all) e->message.flags = (uint8_t)(e->message.flags - TP_BROADCAST);
   if (!to_all && tp_router_gathers(a)) {
     tp_scatter_start(a, e);
   } else if (r->count == 0) {

@@ -52,6 +52,7 @@ static bool resume_slot(tp_system *s, tp_runnable *r, tp_job *job) {
   job->kind = TP_JOB_RESUME;
   job->token = slot->token;
   slot->notify = false;
+  slot->job = NULL;
   s->waits--;
   tp_ref_release(&slot->ref);
   return true;
@@ -121,7 +122,8 @@ bool tp_next(tp_system *s, tp_job *job) {
 }
 
 bool tp_ready(const tp_system *s) {
-  return s->decisions != NULL || s->events.count > 0 || s->turn != NULL || s->ready.first != NULL;
+  return s->decisions != NULL || s->events.count > 0 || s->turn != NULL ||
+         s->ready.first != NULL || tp_system_drained(s);
 }
 
 void tp_done(tp_job *job) {

@@ -31,7 +31,7 @@ tp_slot *tp_slot_open(tp_system *s, tp_ref *target, tp_time timeout) {
     return NULL;
   }
   tp_list_append(&s->open_slots, &slot->open);
-  s->asks++;
+  if (target != NULL) s->asks++;
   return slot;
 }
 
@@ -61,7 +61,7 @@ static void settle(tp_slot *slot, tp_value value, bool failed, tp_ref *from) {
   }
   tp_timer_disarm(s, &slot->timer);
   tp_list_remove(&slot->open);
-  s->asks--;
+  if (slot->target != NULL) s->asks--;
   slot->outcome = (tp_outcome){failed, value, from};
   if (from != NULL) tp_ref_retain(from);
   tell_waiter(slot);
@@ -129,7 +129,7 @@ void tp_slot_free(tp_slot *slot) {
   if (!slot->settled && slot->scatter == NULL) { /* nobody can answer or look any more */
     tp_timer_disarm(s, &slot->timer);
     tp_list_remove(&slot->open);
-    s->asks--;
+    if (slot->target != NULL) s->asks--;
   }
   tp_slot_clear(&slot->ref);
   if (slot->target != NULL) tp_ref_release(slot->target);
@@ -185,6 +185,8 @@ void tp_slot_forget(tp_ref *ref) {
   tp_slot *slot = tp_slot_of(ref);
   if (!slot->notify) return;
   slot->notify = false;
+  if (slot->job != NULL) tp_done(slot->job);
+  slot->job = NULL;
   ref->system->waits--;
   tp_unschedule_run(ref->system, &slot->run);
   tp_ref_release(ref);

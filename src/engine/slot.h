@@ -25,6 +25,7 @@ typedef struct tp_slot {
   tp_time budget;       /* its timeout, for the error */
   tp_outcome outcome;   /* counted, once settled */
   struct tp_actor *waiter; /* the actor whose job waits here, or NULL */
+  tp_job *job;          /* a job outside any actor that waits here, or NULL */
   void *token;          /* the host's, for whoever waits */
   struct tp_scatter *scatter; /* the scatter of which this is a leg, or NULL */
   uint32_t leg;

@@ -59,6 +59,11 @@ static void stop_user(tp_system *s) {
   s->phase = TP_SYSTEM_STOPPING_USER;
   tp_timer_disarm(s, &s->deadline);
   tp_ticks_cancel(&s->ticks);
+  for (tp_actor *a = tp_actor_walk(s->user, s->user); a != NULL; a = tp_actor_walk(s->user, a)) {
+    if (a->phase >= TP_PHASE_STOPPING) continue;
+    a->stop = TP_STOP_NOW; /* all at once: none handles more mail until its parent's turn comes */
+    tp_schedule_run(s, &a->run);
+  }
   tp_stop_now(&s->user->ref);
   /* Without memory for the timer, hooks may take as long as they like. */
   (void)tp_timer_arm(s, &s->deadline, TP_TIMER_SYSTEM, tp_time_after(s->now, STOP_TIMEOUT));
@@ -89,8 +94,12 @@ static bool handler_waits(const tp_system *s) {
   return false;
 }
 
+bool tp_system_drained(const tp_system *s) {
+  return s->phase == TP_SYSTEM_DRAINING && !(s->waits > 0 && handler_waits(s));
+}
+
 bool tp_system_at_rest(tp_system *s) {
-  if (s->phase != TP_SYSTEM_DRAINING || (s->waits > 0 && handler_waits(s))) return false;
+  if (!tp_system_drained(s)) return false;
   stop_user(s);
   return true;
 }
@@ -170,7 +179,7 @@ static void forget_slots(tp_system *s) {
     tp_list_remove(&slot->open);
     tp_timer_disarm(s, &slot->timer);
     slot->settled = true;
-    s->asks--;
+    if (slot->target != NULL) s->asks--;
     tp_slot_forget(&slot->ref);
   }
 }

@@ -33,7 +33,8 @@ struct tp_system {
   tp_actor *decisions;  /* failed actors whose decider is to be asked, the latest first */
   tp_events events;
   tp_timers timers;
-  void *ring_pool;      /* buffers of empty mailboxes */
+  void *ring_pool[TP_RING_CLASSES]; /* buffers of empty mailboxes, by size */
+  size_t ring_pool_bytes;
 
   tp_actor *root, *user, *system; /* guardians, counted */
   tp_names names;
@@ -63,6 +64,9 @@ void tp_system_drop(tp_system *s);
 static inline bool tp_system_stopping(const tp_system *s) {
   return s->phase >= TP_SYSTEM_STOPPING_USER;
 }
+
+/* It is draining, and no handler has anything left to wait for; to be asked when nothing is ready. */
+bool tp_system_drained(const tp_system *s);
 
 /* Nothing can run: goes on with terminating if that was what it waited for. True when it did. */
 bool tp_system_at_rest(tp_system *s);

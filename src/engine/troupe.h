@@ -56,9 +56,12 @@ typedef enum tp_signal {
 
 /* Flags of a value. */
 enum {
-  TP_IS_ERROR = 1,  /* replying with it fails the ask (ASK-5) */
-  TP_BROADCAST = 2, /* a router sends it to every routee, without the flag (RTR-5) */
-  TP_UNLAMENTED = 4, /* its loss is no dead letter (DL-3) */
+  TP_IS_ERROR = 1,   /* replying with it fails the ask (ASK-5) */
+  TP_UNLAMENTED = 2, /* its loss is no dead letter (DL-3) */
+  /* From here on a count: how often it is wrapped. A router takes one wrapping off and sends the
+   * value to every routee (RTR-5). */
+  TP_BROADCAST = 4,
+  TP_BROADCASTS_MAX = 63,
 };
 
 /* 16 bytes, copied freely. Copying does not count: see tp_value_retain. */
@@ -81,6 +84,11 @@ static inline tp_value tp_nil(void) { return (tp_value){.type = TP_NIL}; }
 
 static inline tp_value tp_integer(int64_t i) {
   return (tp_value){.type = TP_INTEGER, .as.integer = i};
+}
+
+/* A signal that means this actor, and not the routees of a router. */
+static inline bool tp_value_is_signal(tp_value v) {
+  return v.type == TP_SIGNAL && v.flags < TP_BROADCAST;
 }
 
 void tp_value_retain(tp_system *s, tp_value v);
