@@ -5,7 +5,7 @@
 -- FILE has a `key<TAB>value` on each line; by default it is data/countries.tsv beside this script.
 -- Blank lines are skipped, CRLF is fine, and of a key given twice the later value counts.
 --
--- Three replicas index the file. The same lookups (LOOKUPS, or 30,000) go first through a
+-- Three replicas index the file. The same lookups (LOOKUPS, or 20,000) go first through a
 -- round-robin pool, where one replica does each, and then through a scatter/gather pool, where all
 -- three do each and the first answer wins.
 --
@@ -16,9 +16,10 @@ local Router = troupe.Router
 
 local USAGE = "usage: lua5.4 hedged_lookup.lua [FILE [LOOKUPS]], LOOKUPS from 1 to 1000000"
 local DEFAULT_FILE = (arg[0]:match("^.*/") or "") .. "data/countries.tsv"
-local DEFAULT_LOOKUPS = 30000
+local DEFAULT_LOOKUPS = 20000
 local REPLICAS = 3
-local CLIENTS = 100
+local CLIENTS = 200
+local PAUSE_MS = 40
 local SEED = 2026
 local ANSWERS_SHOWN = 5
 local BAR_WIDTH = 20
@@ -111,13 +112,14 @@ end
 
 -- Measurement -------------------------------------------------------------------------------------
 
--- A client asks, waits for the answer, and asks again. All clients of a run take their keys from
+-- A client pauses, asks, waits for the answer, and so on. All clients of a run take their keys from
 -- one list, so that every run does the same lookups in the same order.
 local function client(system, run, truth)
-  while run.asked < #run.keys do
+  while true do
+    troupe.sleep(PAUSE_MS * math.random())
+    if run.asked == #run.keys then return true end
     run.asked = run.asked + 1
-    local number, start = run.asked, system:now()
-    local key = run.keys[number]
+    local number, key, start = run.asked, run.keys[run.asked], system:now()
     local value, err, winner = run.pool:ask(key)
     local ms = system:now() - start
     if err then return nil, ("%s: no answer for %s: %s"):format(run.title, key, err) end
@@ -127,7 +129,6 @@ local function client(system, run, truth)
       table.insert(run.answers, { key = key, value = value, winner = winner.name, ms = ms })
     end
   end
-  return true
 end
 
 local on_terminal = os.execute("test -t 2")
@@ -139,11 +140,10 @@ local function show_progress(system, run)
     local asked, total = with_commas(run.asked), with_commas(#run.keys)
     io.stderr:write(("%s: %s of %s lookups\27[K\r"):format(run.title, asked, total))
   end)
-  local function hide()
+  return setmetatable({}, { __close = function()
     ticker:cancel()
     io.stderr:write("\27[K")
-  end
-  return setmetatable({}, { __close = hide })
+  end })
 end
 
 local function measure(system, title, router, keys, truth)
@@ -186,7 +186,7 @@ local function print_table(runs)
 end
 
 -- Two buckets to a doubling: bucket b counts what took from 2^(b/2) to 2^((b+1)/2) ms.
-local function bucket_of(ms) return math.floor(2 * math.log(ms, 2)) end
+local function bucket_of(ms) return math.max(0, math.floor(2 * math.log(ms, 2))) end
 
 local function bucket_counts(run)
   local counts, peak = setmetatable({}, { __index = function() return 0 end }), 0
@@ -221,7 +221,7 @@ if arg[3] or not lookups or lookups < 1 or lookups > 1000000 then quit(2, USAGE)
 local entries, input_error = read_entries(path)
 if not entries then quit(2, input_error) end
 
-printf("%s lookups in %s, %d at a time.", with_commas(lookups), path, CLIENTS)
+printf("%s lookups in %s, by %d clients at once.", with_commas(lookups), path, CLIENTS)
 print("Their time is simulated: 1 to 3 ms, but 20 to 80 ms for one in fifty.\n")
 
 math.randomseed(SEED)

@@ -272,6 +272,21 @@ describe("routers", function()
       assert.are.same({ "routee-3:2", "routee-1:3", "routee-2:1" }, counts)
     end)
 
+    it("RTR-14 keep their place in the queue over a restart", function()
+      local handled = {}
+      local pool = spawn(Router.round_robin(1, function(_, n)
+        if n == 2 then error("no disk") end
+        handled[#handled + 1] = n
+      end), "workers")
+
+      for n = 1, 5 do pool:tell(n) end
+      kit():settle()
+      for n = 6, 7 do pool:tell(n) end
+      kit():settle()
+
+      assert.are.same({ 1, 3, 4, 5, 6, 7 }, handled)
+    end)
+
     it("RTR-14 do not freeze when siblings fail in the same turn, over and over", function()
       local handled = 0
       local pool = spawn(Router.round_robin(3, function(_, n)
@@ -602,26 +617,22 @@ describe("routers", function()
       kit():advance(100)
     end)
 
-    it("RTR-9 counts the message in hand as one, and each that is queued", function()
+    it("RTR-9 counts the message in hand as one, like each that is queued", function()
       local seen = {}
       local pool = spawn(Router.smallest_mailbox(2, function(actor, message)
         seen[#seen + 1] = actor.name .. ":" .. message
-        troupe.sleep(100)
+        if message == "stall" then troupe.sleep(100) end
       end), "workers")
-      kit():settle()
-      routee(kit(), 1):tell("own 1")
-      kit():settle()
-      routee(kit(), 1):tell("own 2")
-      kit():settle()
+      tell_each(kit(), pool, "stall")
 
-      for n = 1, 4 do pool:tell(n) end
-      kit():advance(1000)
+      pool:tell("a")
+      routee(kit(), 2):tell("own 1")
+      routee(kit(), 2):tell("own 2")
+      kit():advance(100)
 
-      local routed = {}
-      for _, pick in ipairs(seen) do
-        if not pick:find("own") then routed[#routed + 1] = pick:match("routee%-%d") end
-      end
-      assert.are.same({ "routee-1", "routee-2", "routee-2", "routee-2" }, sorted(routed))
+      assert.are.same({
+        "routee-1:stall", "routee-2:own 1", "routee-2:own 2", "routee-1:a",
+      }, seen)
     end)
 
     it("RTR-9 never picks a routee that is stopping", function()
@@ -879,11 +890,13 @@ describe("routers", function()
       end)
 
       it("RTR-11 that " .. fault .. " fails an ask at once", function()
+        local letters = dead_letters(kit())
         local pool = spawn(Router.custom(2, echo, strategy))
 
         local value, err = pool:ask("a")
 
         assert.is_nil(value)
+        assert.are.equal("strategy-error", letters[1].reason)
         assert.is_true(troupe.is_error(err, "StrategyError"), tostring(err))
         assert.are.equal(0, kit():now())
       end)
@@ -976,11 +989,13 @@ describe("routers", function()
 
       it("RTR-19 (" .. factory.name .. ") fails an ask at once", function()
         local pool = empty_pool()
+        local letters = dead_letters(kit())
         local before = kit():now()
 
         local value, err = pool:ask("a", 60000)
 
         assert.is_nil(value)
+        assert.are.same({}, letters)
         assert.is_true(troupe.is_error(err, "NoRouteesError"), tostring(err))
         assert.are.equal(before, kit():now())
       end)
@@ -1014,6 +1029,23 @@ describe("routers", function()
         expected["routee-" .. n] = nil
         assert.are.same(expected, count_by_routee(seen))
         assert.are.same({}, letters)
+      end)
+    end
+
+    for _, case in ipairs {
+      { stopped = 1, then_to = "routee-3:c routee-2:d" },
+      { stopped = 2, then_to = "routee-3:c routee-1:d" },
+      { stopped = 3, then_to = "routee-1:c routee-2:d" },
+    } do
+      it("RTR-12 costs nobody a turn (routee-" .. case.stopped .. " of 3)", function()
+        local seen = {}
+        local pool = spawn(Router.round_robin(3, recorder(seen)), "workers")
+        tell_each(kit(), pool, "a", "b")
+
+        stop_routee(kit(), case.stopped)
+        tell_each(kit(), pool, "c", "d")
+
+        assert.are.equal(case.then_to, table.concat(seen, " ", 3))
       end)
     end
 
@@ -1082,6 +1114,21 @@ describe("routers", function()
       assert.are.same({ "routee-1:a", "routee-2:a", "routee-3:a" }, sorted(answers))
       assert.are.same({}, letters)
     end)
+
+    for n = 1, 3 do
+      it("RTR-12 takes its turns again under respawn (routee-" .. n .. " of 3)", function()
+        local seen = {}
+        local pool = spawn(Router.round_robin(3, recorder(seen), nil,
+          { on_routee_stop = "respawn" }), "workers")
+        tell_each(kit(), pool, "a", "b")
+
+        stop_routee(kit(), n)
+        tell_each(kit(), pool, "c", "d", "e")
+
+        assert.are.same({ ["routee-1"] = 1, ["routee-2"] = 1, ["routee-3"] = 1 },
+          count_by_routee(table.move(seen, 3, 5, 1, {})))
+      end)
+    end
 
     it("RTR-12 comes back again and again under respawn", function()
       local starts = 0

@@ -643,6 +643,21 @@ describe("scatter/gather", function()
       end)
     end
 
+    it("SG-8 by the system's end resumes an asker once", function()
+      local outcomes = {}
+      local pool = replicas(2, function() troupe.sleep(100000) end)
+      kit():async(function()
+        local _, err = pool:ask("k", 60000)
+        outcomes[#outcomes + 1] = err.name
+      end)
+      kit():advance(10)
+
+      kit().system:terminate()
+
+      assert.are.equal(1, #outcomes)
+      assert.are.equal(0, open_scatters())
+    end)
+
     it("SG-8 does not wait for its routees to drain", function()
       local handled = 0
       local pool = replicas(2, function()

@@ -366,6 +366,33 @@ describe("tasks", function()
     end)
   end)
 
+  describe("of a system that terminates", function()
+    it("SYS-5 ends a task that waits again while its system stops", function()
+      local tasks = {}
+      for rounds = 1, 5 do
+        tasks[rounds] = kit():async(function()
+          for _ = 1, rounds do troupe.sleep(60000) end
+        end)
+      end
+
+      kit().system:terminate()
+
+      for _, task in ipairs(tasks) do assert.is_not.equal("waiting", task:status()) end
+      assert.equal(0, kit().system:stats().tasks)
+      assert.equal(0, kit().system:stats().timers)
+    end)
+
+    it("SYS-5 ends a task that waits for ever, whatever it does about errors", function()
+      local task = kit():async(function()
+        while true do pcall(troupe.sleep, 1000) end
+      end)
+
+      kit().system:terminate()
+
+      assert.equal("cancelled", task:status())
+    end)
+  end)
+
   describe("sleep", function()
     it("PAT-1 wakes up a task after the time and not before", function()
       local woke_at

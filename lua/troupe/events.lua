@@ -4,6 +4,9 @@ local text = require "troupe.text"
 
 local events = {}
 
+--- The metatable of dead letters, by which the core knows a message whose loss is none (DL-3).
+events.DeadLetter = { __name = "troupe.DeadLetter" }
+
 ---@class troupe.Event
 ---@field kind string   "actor_stopped", ...
 ---@field [string] any  what that kind carries
@@ -147,7 +150,7 @@ function Events:publish(kind, fields)
   local list = self.by_kind[kind]
   if not list then return end
 
-  local event = {}
+  local event = setmetatable({}, kind == "dead_letter" and events.DeadLetter or nil)
   for key, value in next, fields do event[key] = value end
   event.kind = kind
   for _, subscription in ipairs(table.move(list, 1, #list, 1, {})) do

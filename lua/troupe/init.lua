@@ -1,6 +1,7 @@
 --- Troupe: actors for Lua, with a C core on libuv.
 local core = require "troupe.core"
 local errors = require "troupe.errors"
+local events = require "troupe.events"
 local fault = require "troupe.fault"
 local messages = require "troupe.messages"
 local recipe = require "troupe.recipe"
@@ -9,6 +10,7 @@ local system = require "troupe.system"
 
 core.setup {
   error_metatable = errors.Error,
+  dead_letter_metatable = events.DeadLetter,
   broadcast_metatable = messages.Broadcast,
   signal_metatable = messages.Signal,
   misuse = function(message) return errors.new("OptionsError", message) end,

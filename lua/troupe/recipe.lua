@@ -18,6 +18,8 @@ local recipe = {}
 
 ---@class troupe.SpawnOptions
 ---@field supervisor_strategy? troupe.SupervisorStrategy  how its failures are treated
+---@field mailbox? { capacity: integer, overflow: "drop-head" | "drop-new" | "reject" | nil }  a bound;
+---  overflow is "drop-head" by default (MBX-2, MBX-3); default: no bound
 ---@field throughput? integer  messages it may handle in a turn; default: the system's
 
 --- The metatable of what router factories and `troupe.actor` give: read already.
@@ -34,6 +36,10 @@ local hooks_schema = {
 }
 
 local options_schema = {
+  mailbox = check.record {
+    capacity = check.integer { min = 1, max = 2 ^ 31, required = true },
+    overflow = check.one_of { "drop-head", "drop-new", "reject", default = "drop-head" },
+  },
   supervisor_strategy = supervision.rule,
   throughput = check.integer { min = 1, max = 1000000 },
 }
@@ -85,6 +91,9 @@ function recipe.of(where, behavior, options, level)
   local made = copy(base)
   made.own = values.supervisor_strategy or base.own
   made.throughput = values.throughput or base.throughput
+  if values.mailbox then
+    made.capacity, made.overflow = values.mailbox.capacity, values.mailbox.overflow
+  end
   return made
 end
 

@@ -103,23 +103,27 @@ local fields_of = {
   dead_letter = function(ref, message, reason, sender)
     return { recipient = core.ref_path(ref), message = message, reason = reason, sender = sender }
   end,
+  message_dropped = function(ref, message, policy, sender)
+    return { ref = ref, message = message, policy = policy, sender = sender }
+  end,
   warning = function(ref, _, code) return { ref = ref, code = code } end,
 }
 
 --- The function that the core hands each event of a system to.
 ---@param log troupe.Log
 ---@param stream troupe.Events
----@return fun(kind: string, ...)
+---@return fun(kind: string, ...) dispatch
+---@return fun(kind: string, event: table) report  for events that the engine knows nothing of
 function reports.dispatcher(log, stream)
   local limiter = new_limiter(log)
-  return function(kind, ...)
-    local event = fields_of[kind](...)
+
+  local function report(kind, event)
     if loggers[kind] then loggers[kind](log, event, limiter) end
-    if kind == "actor_stopped" then
-      stream:remove(event.ref)
-    end
+    if kind == "actor_stopped" then stream:remove(event.ref) end
     stream:publish(kind, event)
   end
+
+  return function(kind, ...) report(kind, fields_of[kind](...)) end, report
 end
 
 --- A task that nobody awaits has raised.  (ASK-11)

@@ -28,9 +28,9 @@ end
 function Selection:tell(message, sender)
   local ref = core.lookup(self.system, self.path)
   if ref then return ref:tell(message, sender) end
-  systems.state(self.system).dead_letter {
+  systems.state(self.system).report("dead_letter", {
     recipient = tostring(self), message = message, reason = "unresolved", sender = sender,
-  }
+  })
   return true
 end
 

@@ -82,8 +82,8 @@ function system.new(name, options, is_virtual)
     return core.wall_clock(state.system)
   end, { level = values.log_level, sink = values.log })
   state.events = new_events(state)
-  local dispatch = reports.dispatcher(state.log, state.events)
-  function state.dead_letter(event) dispatch("dead_letter", nil, event) end
+  local dispatch
+  dispatch, state.report = reports.dispatcher(state.log, state.events)
   state.system = core.new_system {
     name = name,
     seed = values.seed,

@@ -7,6 +7,7 @@ local states = setmetatable({}, { __mode = "k" })
 ---@field log troupe.Log
 ---@field events troupe.Events
 ---@field name string
+---@field report fun(kind: string, event: table)  logs and publishes
 
 ---@param system troupe.System
 ---@param state troupe.SystemState

@@ -351,6 +351,24 @@ static void terminations(host *h) {
   host_run(h);
 }
 
+static void a_tick_comes_later(void **state) {
+  (void)state;
+  host *h = host_open();
+  assert_int_equal(host_start(h, NULL), TP_OK);
+  tp_ref *a = host_spawn(h, host_record_at, "a");
+  host_run(h);
+  start_timer(h, a, TP_ONCE, 10);
+  h->fail_from = h->allocations + 1;
+  host_advance(h, 15);
+  assert_log(h, "");
+  assert_in_range(h->failures, 1, 10);
+
+  h->fail_from = 0;
+  host_advance(h, 5);
+  assert_log(h, "a:#1@16");
+  host_close(h);
+}
+
 #define SCENARIO(title, run)                                                                       \
   {                                                                                                \
     title, survives, NULL, NULL, &(scenario) { run }                                               \
@@ -372,6 +390,7 @@ int main(void) {
       SCENARIO("SUP-12 scatters survive a lack of memory", scatters),
       SCENARIO("SUP-12 failing scatters survive a lack of memory", failing_scatters),
       SCENARIO("SUP-12 terminating survives a lack of memory", terminations),
+      {"TMR-5 a tick that finds no memory comes later", a_tick_comes_later, NULL, NULL, NULL},
   };
   return cmocka_run_group_tests_name("allocation", tests, NULL, NULL);
 }

@@ -411,6 +411,29 @@ static void a_broadcast_fails_when_all_have_stopped(void **state) {
   assert_answer(h, slot, "failed actor-stopped");
 }
 
+static void keep_and_pass_on(host *h, tp_job *job) {
+  tp_ref **kept = host_data(h, sizeof *kept);
+  *kept = host_keep(h, job->envelope.sender);
+  tp_ref_retain(*kept);
+  tp_tell(host_at(h, "/user/b"), tp_integer(2), *kept);
+}
+
+static void a_slot_that_was_kept_can_still_be_answered(void **state) {
+  host *h = *state;
+  tp_ref *a = host_spawn(h, keep_and_pass_on, "a");
+  tp_ref *b = host_spawn(h, host_nothing, "b");
+  tp_ref *slot = host_ask(h, a, tp_integer(1), 60000);
+  host_run_one(h);
+  assert_int_equal(host_stats(h).queued, 1);
+  tp_stop_now(b);
+  host_run(h);
+  assert_answer(h, slot, "open");
+
+  tp_ref **kept = h->data;
+  tp_reply(*kept, tp_integer(3), false, a);
+  assert_answer(h, slot, "3 from a");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       HOST_TEST("ASK-1 a reply settles the ask", a_reply_settles),
@@ -448,6 +471,8 @@ int main(void) {
                 one_who_stops_does_not_fail_a_broadcast),
       HOST_TEST("ASK-7 a broadcast fails when every routee has stopped",
                 a_broadcast_fails_when_all_have_stopped),
+      HOST_TEST("ASK-7 a slot that was kept can still be answered",
+                a_slot_that_was_kept_can_still_be_answered),
   };
   return cmocka_run_group_tests_name("ask", tests, NULL, NULL);
 }

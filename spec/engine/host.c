@@ -216,6 +216,7 @@ static void run_frame(host *h, host_frame *frame, host_step step) {
   h->current = frame;
   frame->ended = false;
   frame->then = NULL;
+  assert_ptr_equal(frame->job.system, h->system);
   step(h, &frame->job);
   h->current = NULL;
   if (frame->then != NULL) {
@@ -228,12 +229,14 @@ static void run_frame(host *h, host_frame *frame, host_step step) {
 }
 
 /* A token is a frame that waits, or the text that a test gave to tp_slot_notify. */
-static void resume(host *h, void *token) {
-  host_frame *frame = take_waiting(h, token);
+static void resume(host *h, const tp_job *job) {
+  host_frame *frame = take_waiting(h, job->token);
   if (frame != NULL) {
+    assert_ptr_equal(job->actor, frame->job.actor);
     run_frame(h, frame, frame->then);
   } else {
-    host_log(h, "resumed:%s", (const char *)token);
+    assert_null(job->actor);
+    host_log(h, "resumed:%s", (const char *)job->token);
   }
 }
 
@@ -252,15 +255,17 @@ static void ignore(host *h, tp_job *job) {
 static void log_event(host *h, tp_job *job);
 
 static host_step step_of(const host *h, const tp_job *job) {
-  const tp_behavior_spec *spec = job->behavior != NULL ? tp_behavior_look(job->behavior) : NULL;
-  tp_value code = job->code;
+  tp_value code = tp_nil();
   switch (job->kind) {
     case TP_JOB_EVENT: return log_event;
-    case TP_JOB_RECEIVE: code = spec->receive; break;
+    case TP_JOB_RECEIVE: code = tp_behavior_look(job->behavior)->receive; break;
     case TP_JOB_PRE_START:
     case TP_JOB_POST_STOP:
     case TP_JOB_PRE_RESTART:
-    case TP_JOB_POST_RESTART: code = spec->code; break;
+    case TP_JOB_POST_RESTART: code = tp_behavior_look(job->behavior)->code; break;
+    case TP_JOB_DECIDE:
+    case TP_JOB_ROUTE:
+    case TP_JOB_TIMER: code = job->code; break;
     default: break;
   }
   host_entry *entry = code.type == TP_HOST ? entry_of(h, code.as.host) : NULL;
@@ -269,13 +274,14 @@ static host_step step_of(const host *h, const tp_job *job) {
 
 bool host_run_one(host *h) {
   host_frame *frame = must_grow(NULL, sizeof *frame);
-  memset(frame, 0, sizeof *frame);
+  memset(frame, 0xa5, sizeof *frame); /* what the engine does not fill in is not to be used */
+  frame->slot = NULL;
   if (!tp_next(h->system, &frame->job)) {
     free(frame);
     return false;
   }
   if (frame->job.kind == TP_JOB_RESUME) {
-    resume(h, frame->job.token);
+    resume(h, &frame->job);
     free(frame);
   } else if (frame->job.kind == TP_JOB_CLOSE) {
     close_frame(h, &frame->job);
@@ -550,9 +556,8 @@ const char *host_answer(host *h, tp_ref *slot) {
 /* ---- In a step -------------------------------------------------------------------------- */
 
 void host_fail(host *h, tp_job *job, tp_value reason) {
-  (void)h;
   frame_of(job)->ended = true;
-  tp_fail(job, reason, tp_nil());
+  tp_fail(job, reason, host_value(h, 0));
 }
 
 void host_wait(host *h, tp_job *job, tp_ref *slot, host_step then) {

@@ -314,6 +314,57 @@ static void publishes_only_what_is_wanted(void **state) {
   assert_log(h, "");
 }
 
+static void fail_then_record(host *h, tp_job *job) {
+  host_record_hook(h, job);
+  if (job->kind == TP_JOB_PRE_START) host_fail(h, job, tp_nil());
+}
+
+static void a_start_that_fails_can_be_resumed(void **state) {
+  host *h = *state;
+  tp_behavior_spec spec = {
+      .code = host_code(h, fail_then_record),
+      .hooks = TP_HOOK_PRE_START | TP_HOOK_POST_STOP,
+      .own = {.given = true, .directive = TP_DIRECTIVE_RESUME},
+  };
+  tp_ref *a = host_spawn_spec(h, host_user(h), spec, "a");
+  host_send(h, a, 1);
+  tp_stop(a);
+  host_run(h);
+  assert_log(h, "a:pre_start a:1 a:post_stop");
+}
+
+static void fail_post_restart_once(host *h, tp_job *job) {
+  int *failures = h->data;
+  host_record_hook(h, job);
+  if (job->kind == TP_JOB_POST_RESTART && (*failures)++ == 0) host_fail(h, job, tp_nil());
+}
+
+static void what_has_not_started_has_nothing_to_clean_up(void **state) {
+  host *h = *state;
+  host_data(h, sizeof(int));
+  tp_behavior_spec spec = {
+      .receive = host_code(h, host_fragile),
+      .code = host_code(h, fail_post_restart_once),
+      .hooks = HOST_ALL_HOOKS,
+  };
+  tp_ref *a = host_spawn_spec(h, host_user(h), spec, "a");
+  host_send(h, a, -1);
+  host_run(h);
+  assert_log(h, "a:pre_start a:-1 a:pre_restart a:post_restart a:post_restart");
+}
+
+static void each_restart_stops_the_children_it_has(void **state) {
+  host *h = *state;
+  tp_ref *a = host_spawn_hooked(h, host_user(h), "a", 0);
+  for (int i = 0; i < 3; i++) {
+    host_spawn_hooked(h, a, "b", TP_HOOK_POST_STOP);
+    host_run(h);
+    host_send(h, a, -1);
+    host_run(h);
+    assert_log(h, "a:-1 b:post_stop");
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       HOST_TEST("SPAWN-1 a ref is usable at once", is_usable_at_once),
@@ -344,6 +395,11 @@ int main(void) {
                 hooks_that_fail_interrupt_nothing),
       HOST_TEST("LIFE-8 start, restart and stop are published", publishes_its_life),
       HOST_TEST("LIFE-8 nothing is published that nobody wants", publishes_only_what_is_wanted),
+      HOST_TEST("LIFE-3 a pre_start that fails can be resumed", a_start_that_fails_can_be_resumed),
+      HOST_TEST("LIFE-3 an incarnation that did not start has no pre_restart",
+                what_has_not_started_has_nothing_to_clean_up),
+      HOST_TEST("LIFE-4 each restart stops the children it has",
+                each_restart_stops_the_children_it_has),
   };
   return cmocka_run_group_tests_name("lifecycle", tests, NULL, NULL);
 }

@@ -139,6 +139,39 @@ static void has_a_uid_for_each_incarnation_of_a_name(void **state) {
   assert_string_equal(path_of(old), "troupe://demo/user/a");
 }
 
+static void finds_the_unnamed(void **state) {
+  host *h = *state;
+  tp_ref *children[11];
+  for (int i = 0; i < 11; i++) children[i] = host_spawn(h, host_nothing, NULL);
+  host_spawn(h, host_nothing, "$x");
+
+  for (int i = 0; i < 11; i++) {
+    char path[64] = "/user/";
+    tp_ref_name(children[i], path + 6, sizeof path - 6);
+    assert_ptr_equal(host_at(h, path), children[i]);
+  }
+  assert_null(host_at(h, "/user/$"));
+  assert_null(host_at(h, "/user/$12"));
+  assert_null(host_at(h, "/user/$1x"));
+  assert_null(host_at(h, "/user/$:"));
+}
+
+static void names_leave_no_memory(void **state) {
+  host *h = *state;
+  tp_behavior *behavior = host_behavior(h, (tp_behavior_spec){0});
+  size_t before = host_stats(h).bytes;
+  for (int i = 0; i < 10000; i++) {
+    char name[16];
+    tp_ref *r = NULL;
+    snprintf(name, sizeof name, "a%d", i);
+    assert_int_equal(tp_spawn(host_user(h), behavior, name, strlen(name), &r), TP_OK);
+    tp_stop(r);
+    tp_ref_release(r);
+    host_run(h);
+  }
+  assert_in_range(host_stats(h).bytes, 0, before + 1024);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       HOST_TEST("SYS-2 a system has a root, /user and /system", has_guardians),
@@ -152,6 +185,8 @@ int main(void) {
       HOST_TEST("PATH-5 a name is taken until its actor has stopped", keeps_a_name_until_stopped),
       HOST_TEST("PATH-6 each incarnation of a name has its own uid",
                 has_a_uid_for_each_incarnation_of_a_name),
+      HOST_TEST("PATH-4 unnamed actors are found by their numbers", finds_the_unnamed),
+      HOST_TEST("PATH-5 names leave no memory", names_leave_no_memory),
   };
   return cmocka_run_group_tests_name("path", tests, NULL, NULL);
 }

@@ -667,6 +667,25 @@ static void a_router_can_be_a_routee(void **state) {
   assert_int_equal(host_count(h, "routee-1:2") + host_count(h, "routee-2:2"), 4);
 }
 
+static void an_ask_that_is_routed_nowhere_times_out(void **state) {
+  host *h = *state;
+  tp_ref *slot = host_ask(h, spawn_custom(h, pick_by_message), tp_integer(0), 100);
+  host_advance(h, 99);
+  assert_answer(h, slot, "open");
+  host_advance(h, 1);
+  assert_answer(h, slot, "failed ask-timeout");
+}
+
+static void an_ask_fails_with_the_routee_it_went_to(void **state) {
+  host *h = *state;
+  tp_behavior_spec pool = {.routing = TP_ROUTE_CUSTOM, .strategy = host_code(h, pick_by_index)};
+  tp_ref *r = spawn_pool_of(h, pool, (tp_behavior_spec){.receive = host_code(h, host_stall)});
+  tp_ref *slot = host_ask(h, r, tp_integer(0), 60000);
+  host_run(h);
+  stop_routee(h, 1);
+  assert_answer(h, slot, "failed actor-stopped");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       HOST_TEST("RTR-3 routees are spawned in order in the router's start",
@@ -729,6 +748,10 @@ int main(void) {
       HOST_TEST("RTR-13 a hard stop overtakes one that drains", a_hard_stop_overtakes_draining),
       HOST_TEST("RTR-13 routees are gone with the router", routees_are_gone_with_the_router),
       HOST_TEST("RTR-4 a router can be a routee", a_router_can_be_a_routee),
+      HOST_TEST("RTR-10 an ask that is routed to nobody times out",
+                an_ask_that_is_routed_nowhere_times_out),
+      HOST_TEST("ASK-7 an ask fails with the routee it was routed to",
+                an_ask_fails_with_the_routee_it_went_to),
   };
   return cmocka_run_group_tests_name("router", tests, NULL, NULL);
 }

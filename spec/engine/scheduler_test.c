@@ -106,6 +106,37 @@ static void an_idle_system_can_run_to_its_end(void **state) {
   assert_true(tp_terminated(h->system));
 }
 
+static void a_receiver_that_fails_is_passed_over(void **state) {
+  host *h = *state;
+  tp_ref *a = host_spawn(h, host_nothing, "a");
+  tp_stop(a);
+  host_run(h);
+  host_want(h, (1u << TP_EVENT_KINDS) - 1);
+  host_tell(h, a, host_value(h, 1));
+  size_t before = host_values_alive(h);
+
+  tp_job job;
+  assert_true(tp_next(h->system, &job));
+  assert_int_equal(job.kind, TP_JOB_EVENT);
+  tp_fail(&job, host_value(h, 2), host_value(h, 3));
+
+  assert_false(tp_next(h->system, &job));
+  assert_int_equal(host_values_alive(h), before - 1);
+}
+
+static void events_leave_no_memory(void **state) {
+  host *h = *state;
+  tp_ref *a = host_spawn(h, host_nothing, "a");
+  tp_stop(a);
+  host_run(h);
+  host_want(h, HOST_DEAD_LETTERS);
+  size_t before = host_stats(h).bytes;
+  for (int i = 0; i < 10000; i++) host_send(h, a, i);
+  host_run(h);
+  assert_int_equal(host_count(h, "!dead:a:9999:stopped"), 1);
+  assert_in_range(host_stats(h).bytes, 0, before + 32768);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       HOST_TEST("DISP-1 an actor's turn is as long as its throughput", shares_by_turns),
@@ -115,6 +146,8 @@ int main(void) {
       HOST_TEST("SYS-12 what is due can run", what_is_due_can_run),
       HOST_TEST("SYS-12 an event can run", an_event_can_run),
       HOST_TEST("SYS-12 an idle system can run to its end", an_idle_system_can_run_to_its_end),
+      HOST_TEST("EVT-1 a receiver that fails is passed over", a_receiver_that_fails_is_passed_over),
+      HOST_TEST("DL-1 dead letters leave no memory", events_leave_no_memory),
   };
   return cmocka_run_group_tests_name("scheduler", tests, NULL, NULL);
 }

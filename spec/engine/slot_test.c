@@ -273,6 +273,33 @@ static void resolves_an_actor_that_comes_later(void **state) {
   assert_answer(h, other, "failed timeout");
 }
 
+static void notifies_again(void **state) {
+  host *h = *state;
+  char token[] = "t1";
+  tp_ref *slot = host_slot(h, 50, false);
+  tp_slot_settle(slot, tp_nil(), false, NULL);
+  for (int i = 0; i < 2; i++) {
+    tp_slot_notify(slot, token);
+    host_run(h);
+    assert_log(h, "resumed:t1");
+  }
+  assert_int_equal(host_stats(h).waits, 0);
+}
+
+static void paths_that_lead_nowhere_leave_no_memory(void **state) {
+  host *h = *state;
+  size_t before = 0;
+  for (int i = 0; i < 1000; i++) {
+    tp_ref *slot = NULL;
+    assert_int_equal(tp_slot_new(h->system, 10 * MS, false, &slot), TP_OK);
+    assert_int_equal(tp_resolve(h->system, "/user/nobody", 12, slot), TP_OK);
+    tp_ref_release(slot);
+    host_advance(h, 10);
+    if (i == 1) before = host_stats(h).bytes;
+  }
+  assert_in_range(host_stats(h).bytes, 0, before + 1024);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       HOST_TEST("ASK-2 a handler waits for its answer", a_handler_waits_for_its_answer),
@@ -298,6 +325,9 @@ int main(void) {
       HOST_TEST("ASK-2 a slot forgets its token", forgets_its_token),
       HOST_TEST("SEL-1 a path resolves to the actor there", resolves_an_actor_that_exists),
       HOST_TEST("SEL-1 a path resolves when its actor comes", resolves_an_actor_that_comes_later),
+      HOST_TEST("ASK-2 a slot notifies again", notifies_again),
+      HOST_TEST("SEL-1 paths that lead nowhere leave no memory",
+                paths_that_lead_nowhere_leave_no_memory),
   };
   return cmocka_run_group_tests_name("slot", tests, NULL, NULL);
 }

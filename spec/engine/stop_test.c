@@ -238,6 +238,52 @@ static void a_hundred_thousand_come_and_go(void **state) {
   assert_in_range(host_stats(h).bytes, 0, before + 4096);
 }
 
+static void stop_oneself_now(host *h, tp_job *job) {
+  tp_stop_now(job->actor);
+  host_record(h, job);
+}
+
+static void stops_itself_hard_after_the_handler(void **state) {
+  host *h = *state;
+  tp_behavior_spec spec = {.receive = host_code(h, stop_oneself_now), .hooks = TP_HOOK_POST_STOP};
+  tp_ref *a = host_spawn_spec(h, host_user(h), spec, "a");
+  host_want(h, HOST_DEAD_LETTERS);
+  host_send(h, a, 1);
+  host_send(h, a, 2);
+  host_run(h);
+  assert_log(h, "a:1 a:post_stop !dead:a:2:stopped");
+}
+
+static void stop_and_wait(host *h, tp_job *job) {
+  tp_stop_now(job->actor);
+  host_stall(h, job);
+}
+
+static void a_hard_stop_does_not_outlast_a_wait(void **state) {
+  host *h = *state;
+  tp_ref *a = host_spawn(h, stop_and_wait, "a");
+  host_send(h, a, 1);
+  host_run(h);
+  assert_log(h, "a:1 closed");
+  assert_false(tp_ref_alive(a));
+}
+
+static void stop_after_and_wait(host *h, tp_job *job) {
+  tp_stop_after(job->actor);
+  host_sleep(h, job, 10, host_record);
+}
+
+static void a_stop_after_the_handler_waits_for_its_waits(void **state) {
+  host *h = *state;
+  tp_ref *a = host_spawn(h, stop_after_and_wait, "a");
+  host_send(h, a, 1);
+  host_run(h);
+  assert_true(tp_ref_alive(a));
+  host_advance(h, 10);
+  assert_log(h, "a:1");
+  assert_false(tp_ref_alive(a));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       HOST_TEST("STOP-1 a stop lets everything told before be handled", a_stop_drains),
@@ -260,6 +306,12 @@ int main(void) {
       HOST_TEST("STOP-6 waiting for children costs nothing", waiting_for_children_is_idle),
       HOST_TEST("STOP-4 a hundred thousand actors come and go without a trace",
                 a_hundred_thousand_come_and_go),
+      HOST_TEST("STOP-2 a hard stop of oneself comes after the job in hand",
+                stops_itself_hard_after_the_handler),
+      HOST_TEST("STOP-2 a hard stop of oneself does not outlast a wait",
+                a_hard_stop_does_not_outlast_a_wait),
+      HOST_TEST("STOP-2 a stop after the job in hand waits for its waits",
+                a_stop_after_the_handler_waits_for_its_waits),
   };
   return cmocka_run_group_tests_name("stop", tests, NULL, NULL);
 }

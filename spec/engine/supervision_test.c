@@ -589,6 +589,95 @@ static void a_failure_after_a_wait_counts(void **state) {
   assert_log(h, "a:post_restart");
 }
 
+static void who_is_spawned_meanwhile_is_suspended_too(void **state) {
+  host *h = *state;
+  tp_ref *a = spawn_slow_to_restart(h);
+  tp_ref *b = spawn_fragile(h, a, "b", (tp_supervision){0});
+  host_run(h);
+  host_send(h, a, -1);
+  host_run(h);
+  host_forget(h);
+
+  tp_ref *c = spawn_fragile(h, b, "c", (tp_supervision){0});
+  host_send(h, c, 1);
+  host_run(h);
+  assert_log(h, "");
+
+  tp_slot_settle(h->gate, tp_nil(), false, NULL);
+  host_run(h);
+  assert_log(h, "c:1");
+}
+
+/* Its child escalates while its own handler waits. */
+static tp_ref *fail_while_waiting(host *h, tp_directive own) {
+  tp_behavior_spec spec = {.receive = host_code(h, host_stall), .own = directive(own)};
+  tp_ref *a = host_spawn_spec(h, host_user(h), spec, "a");
+  tp_ref *b = spawn_fragile(h, a, "b", directive(TP_DIRECTIVE_ESCALATE));
+  host_send(h, a, 1);
+  host_run(h);
+  host_send(h, b, -1);
+  host_run(h);
+  return a;
+}
+
+static void a_restart_closes_what_waits(void **state) {
+  host *h = *state;
+  tp_ref *a = fail_while_waiting(h, TP_DIRECTIVE_RESTART);
+  assert_log(h, "a:1 b:-1 closed");
+  host_send(h, a, 2);
+  host_run(h);
+  assert_log(h, "a:2");
+}
+
+static void a_resume_lets_it_wait_on(void **state) {
+  host *h = *state;
+  tp_ref *a = fail_while_waiting(h, TP_DIRECTIVE_RESUME);
+  tp_slot_settle(h->gate, tp_nil(), false, NULL);
+  host_send(h, a, 2);
+  host_run(h);
+  assert_log(h, "a:1 b:-1 a:2");
+}
+
+static void stop_and_fail(host *h, tp_job *job) {
+  host_record(h, job);
+  tp_stop_after(job->actor);
+  host_fail(h, job, tp_integer(5));
+}
+
+static void a_stop_wins_over_a_failure(void **state) {
+  host *h = *state;
+  tp_behavior_spec spec = {.receive = host_code(h, stop_and_fail), .hooks = HOST_ALL_HOOKS};
+  tp_ref *a = host_spawn_spec(h, host_user(h), spec, "a");
+  host_want(h, 1u << TP_EVENT_FAILED);
+  host_send(h, a, 1);
+  host_run(h);
+  assert_log(h, "a:pre_start a:1 !failed:a:5:stop a:post_stop");
+}
+
+static void a_resume_is_published(void **state) {
+  host *h = *state;
+  tp_ref *a = spawn_fragile(h, host_user(h), "a", directive(TP_DIRECTIVE_RESUME));
+  host_want(h, 1u << TP_EVENT_FAILED);
+  SEND(h, a, -1);
+  host_run(h);
+  assert_log(h, "a:-1 !failed:a:-1:resume");
+}
+
+static void a_failure_that_was_resumed_is_forgotten(void **state) {
+  host *h = *state;
+  tp_ref *a = spawn_fragile(h, host_user(h), "a", directive(TP_DIRECTIVE_RESUME));
+  tp_behavior_spec spec = {
+      .receive = host_code(h, raise_value),
+      .own = directive(TP_DIRECTIVE_ESCALATE),
+  };
+  tp_ref *b = host_spawn_spec(h, a, spec, "b");
+  host_run(h);
+  size_t before = host_values_alive(h);
+  host_tell(h, b, host_value(h, 1));
+  host_run(h);
+  assert_int_equal(host_values_alive(h), before);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       HOST_TEST("SUP-4 restart begins anew with the next message", restart_begins_anew),
@@ -636,6 +725,14 @@ int main(void) {
       HOST_TEST("SUP-11 a kill goes through supervision", kill_can_stop),
       HOST_TEST("SUP-3 a failure after a wait is a failure like any other",
                 a_failure_after_a_wait_counts),
+      HOST_TEST("SUP-3 who is spawned below a failed actor is suspended too",
+                who_is_spawned_meanwhile_is_suspended_too),
+      HOST_TEST("LIFE-9 a restart closes a handler that waits", a_restart_closes_what_waits),
+      HOST_TEST("SUP-4 a resume lets a handler wait on", a_resume_lets_it_wait_on),
+      HOST_TEST("LIFE-6 a stop wins over a failure", a_stop_wins_over_a_failure),
+      HOST_TEST("SUP-8 a resume is published", a_resume_is_published),
+      HOST_TEST("SUP-4 a failure that was resumed is forgotten",
+                a_failure_that_was_resumed_is_forgotten),
   };
   return cmocka_run_group_tests_name("supervision", tests, NULL, NULL);
 }

@@ -92,14 +92,6 @@ static void drains_no_longer_than_its_time_out(void **state) {
   assert_log(h, "closed");
 }
 
-static size_t count_dead(const host *h, const char *letter) {
-  char word[64];
-  snprintf(word, sizeof word, "!dead:%s:stopped", letter);
-  size_t count = host_count(h, word);
-  snprintf(word, sizeof word, "!dead:%s:system-terminated", letter);
-  return count + host_count(h, word);
-}
-
 static void dead_letters_what_is_left(void **state) {
   host *h = *state;
   tp_ref *a = host_spawn(h, host_stall, "a");
@@ -110,8 +102,8 @@ static void dead_letters_what_is_left(void **state) {
 
   assert_true(tp_terminated(h->system));
   assert_int_equal(host_count(h, "a:2"), 0);
-  assert_int_equal(count_dead(h, "a:2"), 1);
-  assert_int_equal(count_dead(h, "a:3"), 1);
+  assert_int_equal(host_count(h, "!dead:a:2:system-terminated"), 1);
+  assert_int_equal(host_count(h, "!dead:a:3:system-terminated"), 1);
 }
 
 static void flood_oneself(host *h, tp_job *job) { host_send(h, job->actor, 1); }
@@ -145,7 +137,7 @@ static void needs_no_draining(void **state) {
   assert_true(tp_terminated(other->system));
   assert_int_equal(host_count(other, "a:1"), 0);
   assert_int_equal(host_count(other, "a:post_stop"), 1);
-  assert_int_equal(count_dead(other, "a:1"), 1);
+  assert_int_equal(host_count(other, "!dead:a:1:system-terminated"), 1);
   host_close(other);
 }
 
@@ -221,6 +213,10 @@ static void can_be_freed_at_any_time(void **state) {
   tp_schedule(h->system, host_code(h, host_nothing), 10 * MS, 0, &tick);
   tp_tick_release(tick);
   tp_advance(h->system, tp_now(h->system) + 10 * MS);
+  char token[] = "token";
+  tp_ref *settled = host_slot(h, 100, false);
+  tp_slot_notify(settled, token);
+  tp_slot_settle(settled, host_value(h, 16), false, NULL);
   tp_stop(stopping);
   host_want(h, HOST_DEAD_LETTERS);
   host_tell(h, stopping, host_value(h, 15));
@@ -246,6 +242,43 @@ static void refs_outlive_the_system(void **state) {
   assert_null(again);
 }
 
+static void hooks_that_wait_do_not_hold_up_the_end(void **state) {
+  host *h = *state;
+  tp_behavior *stalls = host_behavior(
+      h, (tp_behavior_spec){.code = host_code(h, host_stall), .hooks = TP_HOOK_POST_STOP});
+  tp_ref *a = host_spawn_behavior(h, host_user(h), stalls, "a");
+  host_spawn_behavior(h, a, stalls, "b");
+  host_run(h);
+
+  tp_terminate(h->system);
+  host_advance(h, 10000);
+
+  assert_log(h, "b:post_stop closed a:post_stop closed");
+  assert_true(tp_terminated(h->system));
+}
+
+static void a_task_that_waits_does_not_hold_up_the_end(void **state) {
+  host *h = *state;
+  char token[] = "task";
+  host_spawn(h, host_nothing, "a");
+  tp_ref *slot = host_slot(h, 60000, false);
+  tp_slot_notify(slot, token);
+  tp_terminate(h->system);
+  host_run(h);
+
+  assert_true(tp_terminated(h->system));
+  assert_answer(h, slot, "failed system-terminated");
+  assert_log(h, "resumed:task");
+}
+
+static void waits_that_begin_afterwards_end_at_once(void **state) {
+  host *h = *state;
+  tp_terminate(h->system);
+  host_run(h);
+  assert_true(tp_terminated(h->system));
+  assert_answer(h, host_slot(h, 60000, true), "failed system-terminated");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       HOST_TEST("SYS-3 two systems share nothing", systems_share_nothing),
@@ -263,6 +296,12 @@ int main(void) {
                 mail_to_a_terminated_system_is_dead),
       HOST_TEST("SYS-8 a system can be freed whatever is going on", can_be_freed_at_any_time),
       HOST_TEST("SYS-8 refs outlive their system", refs_outlive_the_system),
+      HOST_TEST("SYS-5 hooks that wait do not hold up the end",
+                hooks_that_wait_do_not_hold_up_the_end),
+      HOST_TEST("SYS-5 a task that waits does not hold up the end",
+                a_task_that_waits_does_not_hold_up_the_end),
+      HOST_TEST("SYS-5 waits that begin afterwards end at once",
+                waits_that_begin_afterwards_end_at_once),
   };
   return cmocka_run_group_tests_name("system", tests, NULL, NULL);
 }

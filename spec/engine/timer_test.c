@@ -301,6 +301,21 @@ static void a_stopped_actor_starts_no_timer(void **state) {
   assert_null(tick);
 }
 
+static void a_stopping_actor_starts_no_timer(void **state) {
+  host *h = *state;
+  tp_ref *a = host_spawn(h, host_record, "a");
+  tp_behavior_spec spec = {.code = host_code(h, host_stall), .hooks = TP_HOOK_POST_STOP};
+  host_spawn_spec(h, a, spec, "b");
+  host_run(h);
+  tp_stop(a);
+  host_run(h);
+  assert_true(tp_ref_alive(a));
+
+  tp_tick *tick = NULL;
+  assert_int_equal(tp_timer_start(a, host_value(h, 1), TP_ONCE, 0, 0, &tick), TP_ESTOPPED);
+  assert_null(tick);
+}
+
 static void start_timer_in_hook(host *h, tp_job *job) {
   assert_string_equal(host_hook(job), "pre_start");
   start(h, job->actor, 1, TP_FIXED_RATE, 10, 10);
@@ -367,8 +382,9 @@ static void fixed_rate_queues_one_tick_at_most(void **state) {
   host *h = *state;
   tp_ref *a = host_spawn(h, sleep_long_in_handler, "a");
   start(h, a, 1, TP_FIXED_RATE, 100, 100);
-  host_advance(h, 1000);
+  host_advance(h, 1080);
   assert_log(h, "a:1@100 a:1@350 a:1@600 a:1@850");
+  assert_int_equal(host_stats(h).queued, 1);
 }
 
 /* ---- The host's side -------------------------------------------------------------------- */
@@ -548,6 +564,7 @@ int main(void) {
       HOST_TEST("TMR-3 timers end with a restart, queued ticks too", ends_with_a_restart),
       HOST_TEST("TMR-3 timers end with a stop, and leave no dead letters", ends_with_a_stop),
       HOST_TEST("TMR-3 a stopped actor starts no timer", a_stopped_actor_starts_no_timer),
+      HOST_TEST("TMR-3 nor does one that is stopping", a_stopping_actor_starts_no_timer),
       HOST_TEST("TMR-3 five restarts do not make six timers", starts_once_for_each_incarnation),
       HOST_TEST("TMR-3 fixed delay counts from the handling", fixed_delay_counts_from_the_handling),
       HOST_TEST("TMR-3 fixed rate does not drift", fixed_rate_does_not_drift),

@@ -31,6 +31,7 @@ typedef struct tpl_task tpl_task;
 struct tpl_core {
   const void *error_mt;     /* values that fail an ask */
   const void *broadcast_mt; /* troupe.Broadcast(m): [1] is m */
+  const void *dead_letter_mt; /* events whose loss is no dead letter */
   const void *signal_mt;    /* troupe.PoisonPill and its like: [1] is the tp_signal */
   tpl_host *running;        /* whose code runs now, or NULL */
 };
@@ -40,7 +41,10 @@ enum {
   TPL_CORE_SETUP = 1,
   TPL_CORE_REF_MT,
   TPL_CORE_ACTOR_MT,
-  TPL_CORE_VALUES = TPL_CORE_ACTOR_MT
+  TPL_CORE_SYSTEM_MT,
+  TPL_CORE_TASK_MT,
+  TPL_CORE_TIMER_MT,
+  TPL_CORE_VALUES = TPL_CORE_TIMER_MT
 };
 
 /* The core of the C function that runs: each has it as its first upvalue. */
@@ -59,6 +63,16 @@ static inline double tpl_milliseconds(tp_time t) { return (double)t / 1e6; }
 
 /* As realloc; frees for size 0. */
 void *tpl_allocate(void *block, size_t size);
+
+/* Each of our userdata begins with the address that tells its kind from everything else, whichever
+ * opening of the module made it. */
+extern const char tpl_system_magic, tpl_ref_magic, tpl_task_magic, tpl_timer_magic;
+
+/* The userdata at `index`, or NULL when it is not of that kind and size. */
+void *tpl_test(lua_State *L, int index, const void *magic, size_t size);
+
+/* Gives the userdata on top of L the metatable that the core has at `place`. */
+void tpl_set_metatable(lua_State *L, int place);
 
 /* Registers functions with the core, which is at `core`, as their upvalue, into the table on top. */
 void tpl_set_functions(lua_State *L, int core, const luaL_Reg *functions);
@@ -89,6 +103,7 @@ typedef struct tpl_anchors {
 #define TPL_FREE 0x80000000u
 
 struct tpl_host {
+  const void *magic;
   tp_system *system; /* NULL once it has been taken apart */
   tpl_core *core;
   tp_loop *loop; /* made when first slept in; a system in virtual time has none */
@@ -108,8 +123,9 @@ struct tpl_host {
   tp_time began;
   tp_time now; /* virtual time, or when the clock was read last */
   tp_time polled;
-  int budget; /* jobs until the clock is read again */
-  int share;  /* readings of the clock until the slice is over */
+  int budget; /* jobs until the clock is looked at again */
+  int pace;   /* jobs between two looks */
+  int share;  /* jobs until the slice is over */
 
   const void *last_code; /* the behavior made last, not counted: many actors are made alike */
   uint64_t last_slot;
@@ -130,6 +146,9 @@ void tpl_push_setup(lua_State *L, tpl_host *h, const char *name);
 
 /* The time now: the machine's, or a virtual one. */
 tp_time tpl_clock(tpl_host *h);
+
+/* Tells the engine the time, before a deadline is armed: it must not come early. */
+void tpl_set_now(tpl_host *h);
 
 /* Pushes what the Lua side is to know of an event; gives the number of values. */
 int tpl_push_event(lua_State *L, tpl_host *h, const tp_event *e);
@@ -263,7 +282,8 @@ typedef enum tpl_task_state {
 } tpl_task_state;
 
 struct tpl_task {
-  tpl_waiter waiter; /* TPL_WAITER_TASK, first */
+  const void *magic;
+  tpl_waiter waiter; /* TPL_WAITER_TASK: what its token points to */
   tpl_host *host;
   tpl_coro *coro; /* while it runs or waits */
   tp_value anchor; /* of its userdata, while it is not over */
@@ -272,6 +292,10 @@ struct tpl_task {
   tp_ref **waiters; /* slots of those who await it, counted */
   uint32_t waiting, capacity;
 };
+
+static inline tpl_task *tpl_task_of(void *token) {
+  return (tpl_task *)(void *)((char *)token - offsetof(tpl_task, waiter));
+}
 
 /* core.go(system, fn, ...) -> task */
 int tpl_go(lua_State *L);

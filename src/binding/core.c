@@ -36,6 +36,21 @@ tp_time tpl_check_duration(lua_State *L, int index, bool positive, const char *w
   return ns >= 9.2e18 ? TP_NEVER - 1 : (tp_time)ns;
 }
 
+const char tpl_system_magic = 's', tpl_ref_magic = 'r', tpl_task_magic = 't', tpl_timer_magic = 'w';
+
+void *tpl_test(lua_State *L, int index, const void *magic, size_t size) {
+  if (lua_type(L, index) != LUA_TUSERDATA || lua_rawlen(L, index) != size) return NULL;
+  const void **u = lua_touserdata(L, index);
+  return *u == magic ? u : NULL;
+}
+
+void tpl_set_metatable(lua_State *L, int place) {
+  lua_pushvalue(L, lua_upvalueindex(1));
+  lua_getiuservalue(L, -1, place);
+  lua_setmetatable(L, -3);
+  lua_pop(L, 1);
+}
+
 void tpl_set_functions(lua_State *L, int core, const luaL_Reg *functions) {
   lua_pushvalue(L, core);
   luaL_setfuncs(L, functions, 1);
@@ -57,13 +72,14 @@ static const void *address_field(lua_State *L, const char *name) {
   return address;
 }
 
-/* core.setup{ error_metatable, broadcast_metatable, signal_metatable, and the functions misuse, fault,
- * broadcast, signal, initialization_error, task_failed, coroutine_failed }: once, before all else */
+/* core.setup{ error_metatable, broadcast_metatable, dead_letter_metatable, signal_metatable, and the
+ * functions misuse, fault, broadcast, signal, initialization_error, task_failed, coroutine_failed }: once, before all else */
 static int core_setup(lua_State *L) {
   tpl_core *c = tpl_core_here(L);
   luaL_checktype(L, 1, LUA_TTABLE);
   c->error_mt = address_field(L, "error_metatable");
   c->broadcast_mt = address_field(L, "broadcast_metatable");
+  c->dead_letter_mt = address_field(L, "dead_letter_metatable");
   c->signal_mt = address_field(L, "signal_metatable");
   lua_pushvalue(L, lua_upvalueindex(1));
   lua_pushvalue(L, 1);

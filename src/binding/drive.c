@@ -5,8 +5,8 @@
 
 enum {
   KEPT_COROS = 256, /* idle coroutines that are kept */
-  JOBS_A_LOOK = 64, /* jobs between two looks at the clock */
-  LOOKS_A_SLICE = 16,
+  JOBS_A_LOOK = 64, /* jobs between two looks at the clock, at most */
+  JOBS_A_SLICE = 1024,
 };
 #define SLICE_TIME TP_MILLISECOND
 
@@ -258,8 +258,9 @@ void tpl_run_ready(lua_State *L, tpl_host *h) {
   luaL_checkstack(L, 8, NULL);
   h->core->running = h;
   h->slice_over = false;
-  h->budget = JOBS_A_LOOK;
-  h->share = LOOKS_A_SLICE;
+  h->pace = h->is_virtual ? JOBS_A_LOOK : 1;
+  h->budget = h->pace;
+  h->share = JOBS_A_SLICE;
   while (!h->slice_over || h->has_switch) {
     if (h->has_switch) {
       do_switch(L, h);
@@ -279,17 +280,35 @@ void tpl_run_ready(lua_State *L, tpl_host *h) {
 
 tp_time tpl_clock(tpl_host *h) { return h->is_virtual ? h->now : tp_clock_monotonic(); }
 
+void tpl_set_now(tpl_host *h) {
+  if (!h->is_virtual) tp_set_now(h->system, tpl_clock(h));
+}
+
 static void pass_deadlines(tpl_host *h) {
   h->now = tpl_clock(h);
   tp_advance(h->system, h->now);
 }
 
+/* Short jobs need fewer looks at the clock: it is looked at often enough to notice a quarter of the
+ * slice's time going by. */
+static void pace(tpl_host *h, tp_time since_last_look) {
+  if (since_last_look >= SLICE_TIME / 4) {
+    h->pace = h->pace > 1 ? h->pace / 2 : 1;
+  } else if (h->pace < JOBS_A_LOOK) {
+    h->pace *= 2;
+  }
+}
+
 void tpl_look_at_clock(tpl_host *h) {
-  h->budget = JOBS_A_LOOK;
-  if (--h->share <= 0) h->slice_over = true;
-  if (h->is_virtual) return;
-  pass_deadlines(h);
-  if (h->now - h->polled >= SLICE_TIME) h->slice_over = true;
+  h->share -= h->pace;
+  if (!h->is_virtual) {
+    tp_time last = h->now;
+    pass_deadlines(h);
+    pace(h, h->now - last);
+    if (h->now - h->polled >= SLICE_TIME) h->slice_over = true;
+  }
+  if (h->share <= 0) h->slice_over = true;
+  h->budget = h->pace;
 }
 
 static void let_loop_run(tpl_host *h) {

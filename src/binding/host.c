@@ -3,10 +3,12 @@
 
 #include "binding.h"
 
-static const char system_name[] = "troupe.system";
+static tpl_host *test_host(lua_State *L, int index) {
+  return tpl_test(L, index, &tpl_system_magic, sizeof(tpl_host));
+}
 
 tpl_host *tpl_check_host(lua_State *L, int index, const char *where) {
-  tpl_host *h = luaL_testudata(L, index, system_name);
+  tpl_host *h = test_host(L, index);
   if (h == NULL) {
     tpl_misuse(L, "%s: call it on a system (got %s)", where, luaL_typename(L, index));
   }
@@ -66,8 +68,9 @@ static int core_new_system(lua_State *L) {
   lua_settop(L, 1);
   tpl_host *h = lua_newuserdatauv(L, sizeof *h, 1); /* 2 */
   memset(h, 0, sizeof *h);
+  h->magic = &tpl_system_magic;
   h->core = tpl_core_here(L);
-  luaL_setmetatable(L, system_name);
+  tpl_set_metatable(L, TPL_CORE_SYSTEM_MT);
   h->aux = lua_newthread(L);
   lua_setiuservalue(L, 2, 1);
   fill_aux(L, h, 1, 2);
@@ -128,7 +131,7 @@ static int host_run(lua_State *L) {
 
 /* system:terminate(): in a handler or a task it begins, elsewhere it is over on return.   SYS-4 */
 static int host_terminate(lua_State *L) {
-  tpl_host *h = luaL_testudata(L, 1, system_name);
+  tpl_host *h = test_host(L, 1);
   if (h != NULL && h->system == NULL) return 0;
   h = tpl_check_host(L, 1, "terminate");
   tp_terminate(h->system);
@@ -196,7 +199,7 @@ static int host_now(lua_State *L) {
 
 /* core.wall_clock(system) -> seconds since 1970, for logs; in virtual time since the system began */
 static int core_wall_clock(lua_State *L) {
-  tpl_host *h = luaL_testudata(L, 1, system_name);
+  tpl_host *h = test_host(L, 1);
   bool is_virtual = h != NULL && h->is_virtual;
   lua_pushnumber(L, is_virtual ? (lua_Number)h->now / 1e9 : tp_clock_wall());
   return 1;
@@ -204,7 +207,7 @@ static int core_wall_clock(lua_State *L) {
 
 /* core.system_state(system) -> "running", "terminating" or "terminated" */
 static int core_system_state(lua_State *L) {
-  tpl_host *h = luaL_testudata(L, 1, system_name);
+  tpl_host *h = test_host(L, 1);
   bool ended = h == NULL || h->system == NULL || tp_terminated(h->system);
   bool ending = ended || tp_terminating(h->system);
   lua_pushstring(L, ended ? "terminated" : ending ? "terminating" : "running");
@@ -219,7 +222,7 @@ static int core_system_name(lua_State *L) {
 
 static const char *const event_names[TP_EVENT_KINDS] = {
     "actor_started", "actor_restarted", "actor_stopped", "actor_failed",
-    "hook_failed",   "dead_letter",     "warning"};
+    "hook_failed",   "dead_letter",     "message_dropped", "warning"};
 
 /* core.want_events(system, { kind = true, ... }) */
 static int core_want_events(lua_State *L) {
@@ -280,13 +283,17 @@ void tpl_open_host(lua_State *L, int core) {
                                      {"now", host_now},
                                      {NULL, NULL}};
   tpl_set_functions(L, core, functions);
-  luaL_newmetatable(L, system_name);
+  lua_newtable(L); /* the metatable; the Lua side adds to it */
   lua_pushcfunction(L, host_gc);
   lua_setfield(L, -2, "__gc");
+  lua_pushliteral(L, "troupe.system");
+  lua_setfield(L, -2, "__name");
   lua_newtable(L);
   tpl_set_functions(L, core, methods);
   lua_pushvalue(L, -1);
   lua_setfield(L, -4, "system_methods");
   lua_setfield(L, -2, "__index");
-  lua_setfield(L, -2, "system_metatable");
+  lua_pushvalue(L, -1);
+  lua_setfield(L, -3, "system_metatable");
+  lua_setiuservalue(L, core, TPL_CORE_SYSTEM_MT);
 }

@@ -5,13 +5,9 @@
 
 enum { PATH_BUFFER = 256 };
 
-/* The address that tells our userdata from all others. */
-static const char magic = 'r';
-
 tpl_ref *tpl_test_ref(lua_State *L, int index) {
-  if (lua_type(L, index) != LUA_TUSERDATA || lua_rawlen(L, index) != sizeof(tpl_ref)) return NULL;
-  tpl_ref *r = lua_touserdata(L, index);
-  return r->magic == &magic && r->ref != NULL ? r : NULL;
+  tpl_ref *r = tpl_test(L, index, &tpl_ref_magic, sizeof *r);
+  return r != NULL && r->ref != NULL ? r : NULL;
 }
 
 tpl_ref *tpl_check_ref(lua_State *L, int index, const char *where, const char *what) {
@@ -29,7 +25,7 @@ void tpl_push_ref(lua_State *L, tpl_host *h, tp_ref *r) {
   lua_pop(L, 1);
   luaL_checkstack(L, 4, NULL);
   tpl_ref *u = lua_newuserdatauv(L, sizeof *u, 1);
-  *u = (tpl_ref){.magic = &magic, .host = h};
+  *u = (tpl_ref){.magic = &tpl_ref_magic, .host = h};
   tpl_push_aux(L, h, TPL_SYSTEM); /* whoever has a ref has its system */
   lua_setiuservalue(L, -2, 1);
   tpl_push_aux(L, h, TPL_REFS);
@@ -76,8 +72,17 @@ static void check_sender(lua_State *L, const tpl_ref *target, const tpl_ref *sen
   }
 }
 
-static int push_status(lua_State *L, int status) {
+/* true, or nil and why the message was not taken. */
+static int push_status(lua_State *L, tpl_ref *target, int status) {
   if (status == TP_ENOMEM) return luaL_error(L, "not enough memory");
+  if (status != TP_OK) {
+    lua_pushnil(L);
+    tpl_push_setup(L, target->host, "fault");
+    lua_pushstring(L, status == TP_EFULL ? "mailbox-full" : "system-terminated");
+    tpl_push_path(L, target->ref);
+    lua_call(L, 2, 1);
+    return 2;
+  }
   lua_pushboolean(L, 1);
   return 1;
 }
@@ -89,7 +94,7 @@ static tp_ref *default_sender(const tpl_ref *target) {
   return h->current->job.actor;
 }
 
-/* ref:tell(message [, sender]) -> true                          TELL-1, TELL-3 */
+/* ref:tell(message [, sender]) -> true | nil, err                TELL-1, TELL-3, MBX-3 */
 static int ref_tell(lua_State *L) {
   tpl_ref *target = tpl_check_ref(L, 1, "tell", "the target");
   tp_ref *sender = NULL;
@@ -101,10 +106,10 @@ static int ref_tell(lua_State *L) {
     sender = default_sender(target);
   }
   tpl_host *h = target->host;
-  if (h->system == NULL) return push_status(L, TP_OK); /* nobody is left to hear of it */
+  if (h->system == NULL) return push_status(L, target, TP_OK); /* nobody is left to hear of it */
   int status = tp_tell(target->ref, tpl_value(L, h, 2), sender);
   if (tp_terminated(h->system) && !h->driving) tpl_settle(L, h); /* its dead letter is heard */
-  return push_status(L, status);
+  return push_status(L, target, status);
 }
 
 /* ref:ask(message [, timeout_ms]) -> value, nil, from | nil, err     ASK-1, ASK-2 */
@@ -114,9 +119,11 @@ static int ref_ask(lua_State *L) {
   if (!lua_isnoneornil(L, 3)) timeout = tpl_check_duration(L, 3, true, "ask: timeout_ms");
   tpl_host *h = target->host;
   tpl_check_wait(L, h, "ask");
+  if (h->system == NULL) return push_status(L, target, TP_ETERMINATED);
   tp_ref *slot;
+  tpl_set_now(h);
   int status = tp_ask(target->ref, tpl_value(L, h, 2), timeout, &slot);
-  if (status != TP_OK) return push_status(L, status);
+  if (status != TP_OK) return push_status(L, target, status);
   return tpl_wait(L, h, slot, tpl_ask_results, "ask");
 }
 
@@ -124,7 +131,7 @@ static int ref_ask(lua_State *L) {
 static int ref_stop(lua_State *L) {
   tpl_ref *target = tpl_check_ref(L, 1, "stop", "the target");
   if (tp_ref_is_actor(target->ref) && target->host->system != NULL) {
-    return push_status(L, tp_stop(target->ref));
+    return push_status(L, target, tp_stop(target->ref));
   }
   return 0;
 }
@@ -228,7 +235,7 @@ static int core_tell_event(lua_State *L) {
   if (target->host->system == NULL) return 0;
   tp_value event = tpl_value(L, target->host, 2);
   event.flags |= TP_UNLAMENTED;
-  return push_status(L, tp_tell(target->ref, event, NULL));
+  return push_status(L, target, tp_tell(target->ref, event, NULL));
 }
 
 /* core.stop_now(ref)                                             STOP-2 */

@@ -84,7 +84,7 @@ static void run_timer(lua_State *L, tpl_coro *c) {
 }
 
 static void run_task(lua_State *L, tpl_coro *c) {
-  c->task = c->job.token;
+  c->task = tpl_task_of(c->job.token);
   call(L, c, tpl_task_begin(L, c), LUA_MULTRET);
 }
 

@@ -129,6 +129,7 @@ static tp_behavior *routee_of(lua_State *L, tpl_host *h, int recipe) {
 
 /* Counted once. `recipe` is 0 for a bare function. */
 static tp_behavior *behavior_of(lua_State *L, tpl_host *h, int receive, int recipe) {
+  static const char *const overflows[] = {"drop-head", "drop-new", "reject", NULL};
   const void *code = lua_topointer(L, recipe ? recipe : receive);
   if (code == h->last_code) {
     tp_behavior_retain(h->last_behavior);
@@ -138,6 +139,8 @@ static tp_behavior *behavior_of(lua_State *L, tpl_host *h, int receive, int reci
   if (recipe) {
     spec.hooks = read_hooks(L, recipe);
     spec.throughput = (uint32_t)number_field(L, recipe, "throughput", 0);
+    spec.capacity = (uint32_t)number_field(L, recipe, "capacity", 0);
+    spec.overflow = (tp_overflow)choice_field(L, recipe, "overflow", overflows);
     spec.keep_children = boolean_field(L, recipe, "keep_children");
     read_supervision(L, recipe, "own", &spec.own);
     read_supervision(L, recipe, "children", &spec.children);

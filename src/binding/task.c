@@ -4,13 +4,11 @@
 
 #include "binding.h"
 
-static const char task_name[] = "troupe.task";
-
 /* User values: what the task holds, and its system, so that a task keeps that alive. */
 enum { HELD = 1, SYSTEM, USER_VALUES = SYSTEM };
 
 static tpl_task *check_task(lua_State *L, const char *where) {
-  tpl_task *t = luaL_testudata(L, 1, task_name);
+  tpl_task *t = tpl_test(L, 1, &tpl_task_magic, sizeof *t);
   if (t == NULL) {
     tpl_misuse(L, "%s: call it on a task (got %s)", where, luaL_typename(L, 1));
   }
@@ -36,8 +34,8 @@ int tpl_go(lua_State *L) {
   lua_setfield(L, 2, "n");
 
   tpl_task *t = lua_newuserdatauv(L, sizeof *t, USER_VALUES);
-  *t = (tpl_task){.waiter = TPL_WAITER_TASK, .host = h, .state = TPL_TASK_RUNNING};
-  luaL_setmetatable(L, task_name);
+  *t = (tpl_task){.magic = &tpl_task_magic, .waiter = TPL_WAITER_TASK, .host = h, .state = TPL_TASK_RUNNING};
+  tpl_set_metatable(L, TPL_CORE_TASK_MT);
   lua_pushvalue(L, 2);
   lua_setiuservalue(L, 3, HELD);
   lua_pushvalue(L, 1);
@@ -51,7 +49,7 @@ int tpl_go(lua_State *L) {
   t->anchor = anchor;
   h->tasks++;
   tp_slot_settle(start, tp_nil(), false, NULL);
-  tp_slot_notify(start, t);
+  tp_slot_notify(start, &t->waiter);
   tp_ref_release(start);
   return 1;
 }
@@ -219,6 +217,7 @@ static int task_await(lua_State *L) {
     return tpl_misuse(L, "await: a task cannot await itself");
   }
   tp_ref *slot;
+  tpl_set_now(h);
   if (tp_slot_new(h->system, timeout, false, &slot) != TP_OK) {
     return luaL_error(L, "not enough memory");
   }
@@ -268,10 +267,14 @@ void tpl_open_task(lua_State *L, int core) {
       {"await", task_await}, {"cancel", task_cancel}, {"status", task_status}, {NULL, NULL}};
   static const luaL_Reg metamethods[] = {
       {"__gc", task_gc}, {"__tostring", task_tostring}, {NULL, NULL}};
-  luaL_newmetatable(L, task_name);
+  lua_newtable(L);
   tpl_set_functions(L, core, metamethods);
+  lua_pushliteral(L, "troupe.task");
+  lua_setfield(L, -2, "__name");
+  lua_pushliteral(L, "troupe.task");
+  lua_setfield(L, -2, "__metatable");
   lua_newtable(L);
   tpl_set_functions(L, core, methods);
   lua_setfield(L, -2, "__index");
-  lua_pop(L, 1);
+  lua_setiuservalue(L, core, TPL_CORE_TASK_MT);
 }

@@ -1,22 +1,25 @@
 /* Timers as Lua sees them: a handle for each, and the map of an actor's keys to handles. */
 #include "binding.h"
 
-static const char tick_name[] = "troupe.timer";
-
 typedef struct handle {
+  const void *magic;
   tp_tick *tick; /* counted */
   tpl_host *host;
 } handle;
 
-static handle *check_handle(lua_State *L, int index) {
-  return luaL_checkudata(L, index, tick_name);
+static handle *check_handle(lua_State *L, const char *where) {
+  handle *t = tpl_test(L, 1, &tpl_timer_magic, sizeof *t);
+  if (t == NULL) {
+    tpl_misuse(L, "%s: call it on a timer (got %s)", where, luaL_typename(L, 1));
+  }
+  return t;
 }
 
 /* A handle that holds nothing yet, so that nothing is lost when making it raises. */
 static handle *new_handle(lua_State *L, tpl_host *h) {
   handle *t = lua_newuserdatauv(L, sizeof *t, 1);
-  *t = (handle){.host = h};
-  luaL_setmetatable(L, tick_name);
+  *t = (handle){.magic = &tpl_timer_magic, .host = h};
+  tpl_set_metatable(L, TPL_CORE_TIMER_MT);
   tpl_push_aux(L, h, TPL_SYSTEM); /* as with refs */
   lua_setiuservalue(L, -2, 1);
   return t;
@@ -37,8 +40,10 @@ static int core_timer_start(lua_State *L) {
   tp_repeat repeat = (tp_repeat)luaL_checkoption(L, 3, NULL, repeats);
   tp_time delay = tpl_check_duration(L, 4, false, "timers: delay");
   tp_time interval = tpl_check_duration(L, 5, false, "timers: interval");
+  if (h->system == NULL) return push_started(L, TP_ETERMINATED);
   handle *t = new_handle(L, h);
   tp_value message = tpl_value(L, h, 2);
+  tpl_set_now(h);
   return push_started(L, tp_timer_start(u->ref, message, repeat, delay, interval, &t->tick));
 }
 
@@ -49,19 +54,20 @@ static int core_schedule(lua_State *L) {
   tp_time interval = tpl_check_duration(L, 4, false, "schedule: interval");
   handle *t = new_handle(L, h);
   tp_value function = tpl_value_plain(L, h, 2);
+  tpl_set_now(h);
   return push_started(L, tp_schedule(h->system, function, delay, interval, &t->tick));
 }
 
 /* handle:cancel() -> true when that prevented something                      TMR-6 */
 static int handle_cancel(lua_State *L) {
-  handle *t = check_handle(L, 1);
+  handle *t = check_handle(L, "cancel");
   lua_pushboolean(L, t->tick != NULL && t->host->system != NULL && tp_tick_cancel(t->tick));
   return 1;
 }
 
 /* core.timer_active(handle) */
 static int core_timer_active(lua_State *L) {
-  handle *t = check_handle(L, 1);
+  handle *t = check_handle(L, "active");
   lua_pushboolean(L, t->tick != NULL && tp_tick_active(t->tick));
   return 1;
 }
@@ -80,11 +86,15 @@ void tpl_open_timer(lua_State *L, int core) {
                                        {NULL, NULL}};
   static const luaL_Reg methods[] = {{"cancel", handle_cancel}, {NULL, NULL}};
   tpl_set_functions(L, core, functions);
-  luaL_newmetatable(L, tick_name);
+  lua_newtable(L);
   lua_pushcfunction(L, handle_gc);
   lua_setfield(L, -2, "__gc");
   lua_newtable(L);
   tpl_set_functions(L, core, methods);
   lua_setfield(L, -2, "__index");
-  lua_pop(L, 1);
+  lua_pushliteral(L, "troupe.timer");
+  lua_setfield(L, -2, "__name");
+  lua_pushliteral(L, "troupe.timer");
+  lua_setfield(L, -2, "__metatable");
+  lua_setiuservalue(L, core, TPL_CORE_TIMER_MT);
 }

@@ -174,6 +174,7 @@ tp_value tpl_value(lua_State *L, tpl_host *h, int index) {
   if (mt == h->core->signal_mt) return signal(L, index);
   tp_value v = host_value(L, h, index);
   if (mt == h->core->error_mt) v.flags |= TP_IS_ERROR;
+  if (mt == h->core->dead_letter_mt) v.flags |= TP_UNLAMENTED;
   return v;
 }
 

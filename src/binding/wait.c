@@ -44,7 +44,7 @@ static place where_am_i(lua_State *L, tpl_host *h, const char *where) {
 /* Never returns when the task that runs is to end at its next wait: it is closed instead. */
 static void end_if_over(lua_State *L, tpl_host *h) {
   tpl_coro *c = h->current;
-  if (c->task == NULL || (!c->task->cancelled && !tp_terminated(h->system))) return;
+  if (c->task == NULL || (!c->task->cancelled && !tp_waits_ended(h->system))) return;
   c->gives_up = true;
   lua_yield(L, 0);
 }
@@ -154,6 +154,7 @@ int tpl_sleep(lua_State *L) {
   tpl_host *h = host_here(L, "sleep");
   tpl_check_wait(L, h, "sleep");
   tp_ref *slot;
+  tpl_set_now(h);
   if (tp_slot_new(h->system, time, true, &slot) != TP_OK) {
     return luaL_error(L, "not enough memory");
   }
@@ -175,6 +176,7 @@ int tpl_resolve_path(lua_State *L) {
   tp_time timeout = tpl_check_duration(L, 3, true, "resolve_one: timeout_ms");
   tpl_check_wait(L, h, "resolve_one");
   tp_ref *slot;
+  tpl_set_now(h);
   int status = tp_slot_new(h->system, timeout, false, &slot);
   if (status == TP_OK) {
     status = tp_resolve(h->system, path, length, slot);

@@ -67,6 +67,7 @@ typedef struct tp_actor {
   bool started;          /* pre_start of this incarnation has ended */
   bool guardian;
   bool named;         /* by `label.name`; else "$" and `label.number` */
+  uint32_t bounded;   /* messages queued that count towards the mailbox's capacity */
   uint32_t suspended; /* ancestors that failed and have not been dealt with (SUP-3) */
 
   struct tp_actor *parent; /* counted; NULL for the root */

@@ -87,8 +87,7 @@ static tp_turn receive(tp_actor *a, tp_job *job) {
   tp_system *s = a->ref.system;
   while (s->turn_left > 0 && a->mailbox.count > 0) {
     s->turn_left--;
-    s->queued--;
-    tp_envelope e = tp_ring_pop(s, &a->mailbox);
+    tp_envelope e = tp_mail_pop(a);
     if (a->guardian) {
       tp_mail_handled(s, &e); /* guardians ignore mail (SYS-2) */
     } else if (tp_value_is_signal(e.message)) {
@@ -109,7 +108,7 @@ static void received(tp_actor *a, tp_job *job) {
   if (a->stop == TP_STOP_NONE) {
     tp_mail_handled(a->ref.system, &job->envelope);
   } else {
-    tp_mail_cut_short(a, &job->envelope);
+    tp_mail_cut_short(a, &job->envelope, tp_mail_end_reason(a->ref.system));
   }
   if (job->tick == NULL) return;
   tp_tick_handled(job->tick);
@@ -165,6 +164,7 @@ static tp_turn restart_children(tp_actor *a) {
     stop_children(a);
     if (!tp_actor_childless(a)) return TP_TURN_IDLE;
   }
+  cancel_ticks(a); /* those that pre_restart has started */
   tp_actor_set_state(&a->ref, tp_nil());
   a->started = false;
   a->phase = TP_PHASE_POST_RESTART;
@@ -214,17 +214,13 @@ void tp_actor_begin_stop(tp_actor *a, bool drain) {
   tp_schedule_run(a->ref.system, &a->run);
 }
 
-static const char *end_reason(const tp_system *s) {
-  return tp_system_stopping(s) ? "system-terminated" : "stopped";
-}
-
 static void finish(tp_actor *a) {
   tp_system *s = a->ref.system;
   tp_actor *parent = a->parent;
   a->phase = TP_PHASE_STOPPED;
   if (a->extra != NULL) tp_forget_failure(a);
   if (a->router != NULL) tp_router_free(a);
-  tp_mail_drain(a, end_reason(s));
+  tp_mail_drain(a, tp_mail_end_reason(s));
   if (!a->guardian) publish(a, TP_EVENT_STOPPED, tp_nil());
   tp_ref_retain(&a->ref);
   tp_actor_leave(a);
@@ -262,6 +258,10 @@ void tp_actor_force(tp_actor *top) {
 int tp_stop(tp_ref *actor) {
   tp_actor *a = tp_actor_of(actor);
   if (actor->system->freed || a->closed) return TP_OK;
+  if (a->phase >= TP_PHASE_PRE_RESTART) {
+    tp_stop_now(actor); /* a stop wins over a restart (LIFE-6) */
+    return TP_OK;
+  }
   return tp_tell(actor, (tp_value){.type = TP_SIGNAL, .as.integer = TP_POISON_PILL}, NULL);
 }
 
@@ -376,7 +376,7 @@ tp_turn tp_actor_next(tp_actor *a, tp_job *job) {
 static void abandoned(tp_actor *a, tp_job *job) {
   if (job->kind != TP_JOB_RECEIVE) return;
   if (a->phase >= TP_PHASE_STOPPING) {
-    tp_mail_cut_short(a, &job->envelope);
+    tp_mail_cut_short(a, &job->envelope, tp_mail_end_reason(a->ref.system));
   } else {
     tp_mail_handled(a->ref.system, &job->envelope);
   }

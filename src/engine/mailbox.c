@@ -1,5 +1,7 @@
 #include "mailbox.h"
 
+#include <string.h>
+
 #include "events.h"
 #include "lifecycle.h"
 #include "slot.h"
@@ -10,14 +12,28 @@ static bool is_request(const tp_ref *sender) {
   return sender != NULL && sender->kind == TP_REF_SLOT;
 }
 
+/* Signals and ticks of timers are never shed: they cannot be sent again (MBX-5). */
+static bool counts(tp_value message) {
+  return message.type != TP_TICK && !tp_value_is_signal(message);
+}
+
 int tp_mail_push(tp_actor *a, tp_envelope e) {
   tp_system *s = a->ref.system;
   int status = tp_ring_push(s, &a->mailbox, e);
   if (status != TP_OK) return status;
   s->queued++;
+  if (counts(e.message)) a->bounded++;
   if (is_request(e.sender)) tp_slot_request_queued(tp_slot_of(e.sender));
   tp_schedule_run(s, &a->run);
   return TP_OK;
+}
+
+tp_envelope tp_mail_pop(tp_actor *a) {
+  tp_system *s = a->ref.system;
+  tp_envelope e = tp_ring_pop(s, &a->mailbox);
+  s->queued--;
+  if (counts(e.message)) a->bounded--;
+  return e;
 }
 
 void tp_mail_handled(tp_system *s, tp_envelope *e) {
@@ -39,25 +55,32 @@ static void dead_letter(tp_actor *a, tp_value message, tp_ref *sender, const cha
                                                .value = message});
 }
 
-void tp_mail_cut_short(tp_actor *a, tp_envelope *e) {
-  if (is_request(e->sender)) (void)tp_slot_request_lost(tp_slot_of(e->sender), &a->ref);
+/* What an asker is told when its request is lost for `reason`. */
+static const char *code_for(const char *reason) {
+  return strcmp(reason, "stopped") == 0 ? "actor-stopped" : reason;
+}
+
+static bool tell_asker(tp_actor *a, tp_ref *sender, const char *reason) {
+  return is_request(sender) && tp_slot_request_lost(tp_slot_of(sender), &a->ref, code_for(reason));
+}
+
+const char *tp_mail_end_reason(const tp_system *s) {
+  return tp_system_stopping(s) ? "system-terminated" : "stopped";
+}
+
+void tp_mail_cut_short(tp_actor *a, tp_envelope *e, const char *reason) {
+  (void)tell_asker(a, e->sender, reason);
   tp_envelope_release(a->ref.system, e);
 }
 
-void tp_mail_routed(tp_actor *a, tp_envelope *e) { tp_mail_cut_short(a, e); }
-
 void tp_mail_lost(tp_actor *a, tp_envelope *e, const char *reason) {
-  bool told = is_request(e->sender) && tp_slot_request_lost(tp_slot_of(e->sender), &a->ref);
-  if (!told) dead_letter(a, e->message, e->sender, reason);
+  if (!tell_asker(a, e->sender, reason)) dead_letter(a, e->message, e->sender, reason);
   tp_envelope_release(a->ref.system, e);
 }
 
 void tp_mail_refused(tp_actor *a, tp_value message, tp_ref *sender, const char *reason) {
-  if (is_request(sender)) {
-    tp_slot_request_queued(tp_slot_of(sender));
-    if (tp_slot_request_lost(tp_slot_of(sender), &a->ref)) return;
-  }
-  dead_letter(a, message, sender, reason);
+  if (is_request(sender)) tp_slot_request_queued(tp_slot_of(sender));
+  if (!tell_asker(a, sender, reason)) dead_letter(a, message, sender, reason);
 }
 
 void tp_mail_unroutable(tp_actor *a, tp_envelope *e, const char *reason, bool always) {
@@ -67,20 +90,64 @@ void tp_mail_unroutable(tp_actor *a, tp_envelope *e, const char *reason, bool al
 }
 
 void tp_mail_drain(tp_actor *a, const char *reason) {
-  tp_system *s = a->ref.system;
   while (a->mailbox.count > 0) {
-    tp_envelope e = tp_ring_pop(s, &a->mailbox);
-    s->queued--;
+    tp_envelope e = tp_mail_pop(a);
     tp_mail_lost(a, &e, reason);
   }
+}
+
+/* ---- Bounds ----------------------------------------------------------------------------- */
+
+static void publish_dropped(tp_actor *a, tp_value message, tp_ref *sender, const char *policy) {
+  tp_events_publish(a->ref.system, &(tp_event){.kind = TP_EVENT_DROPPED,
+                                               .code = policy,
+                                               .subject = &a->ref,
+                                               .sender = sender,
+                                               .value = message});
+}
+
+/* The oldest message that counts goes, so that a reader of a full mailbox sees fresh mail. */
+static void drop_head(tp_actor *a) {
+  tp_system *s = a->ref.system;
+  uint32_t i = 0;
+  while (!counts(tp_ring_at(&a->mailbox, i)->message)) i++;
+  tp_envelope old = tp_ring_remove(s, &a->mailbox, i);
+  s->queued--;
+  a->bounded--;
+  publish_dropped(a, old.message, old.sender, "drop-head");
+  tp_mail_cut_short(a, &old, "mailbox-full");
+}
+
+/* Makes room for one more message if that is the mailbox's way; false when the newcomer must go. */
+static bool make_room(tp_actor *a, const tp_behavior_spec *spec) {
+  if (a->bounded < spec->capacity) return true;
+  if (spec->overflow != TP_OVERFLOW_DROP_HEAD) return false;
+  drop_head(a);
+  return true;
+}
+
+/* The newcomer goes: its sender hears of it, or else its asker does. */
+static int turn_away(tp_actor *a, const tp_behavior_spec *spec, tp_value message, tp_ref *sender) {
+  bool rejects = spec->overflow == TP_OVERFLOW_REJECT;
+  publish_dropped(a, message, sender, rejects ? "reject" : "drop-new");
+  if (!rejects && is_request(sender)) {
+    tp_slot_request_queued(tp_slot_of(sender));
+    (void)tell_asker(a, sender, "mailbox-full");
+  }
+  tp_value_release(a->ref.system, message);
+  return rejects ? TP_EFULL : TP_OK;
 }
 
 static int deliver(tp_actor *a, tp_value message, tp_ref *sender) {
   tp_system *s = a->ref.system;
   if (a->closed) {
-    tp_mail_refused(a, message, sender, tp_system_stopping(s) ? "system-terminated" : "stopped");
+    tp_mail_refused(a, message, sender, tp_mail_end_reason(s));
     tp_value_release(s, message);
     return TP_OK;
+  }
+  const tp_behavior_spec *spec = a->behavior == NULL ? NULL : tp_behavior_look(a->behavior);
+  if (spec != NULL && spec->capacity > 0 && counts(message) && !make_room(a, spec)) {
+    return turn_away(a, spec, message, sender);
   }
   int status = tp_mail_push(a, (tp_envelope){message, sender});
   if (status != TP_OK) {

@@ -7,19 +7,22 @@
 
 #include "actor.h"
 
-/* Queues `e` (taken) and wakes the actor. TP_ENOMEM; then `e` is still the caller's. */
+/* Queues `e` (taken) and wakes the actor, whatever bound there is. TP_ENOMEM; then `e` is still the
+ * caller's. */
 int tp_mail_push(tp_actor *a, tp_envelope e);
+
+/* Takes the oldest out; there must be one. */
+tp_envelope tp_mail_pop(tp_actor *a);
 
 /* The handler of `e` (taken) has ended. */
 void tp_mail_handled(tp_system *s, tp_envelope *e);
 
-/* `e` (taken) is in the hand of `a`, which stops: it was delivered, so it is no dead letter, but its
- * asker is told. */
-void tp_mail_cut_short(tp_actor *a, tp_envelope *e);
+/* Why mail is lost with its actor: "stopped", or "system-terminated" at the system's end. */
+const char *tp_mail_end_reason(const tp_system *s);
 
-/* The router `a` has passed on copies of `e` (taken): whoever got one answers now. An asker is told
- * if nobody did. */
-void tp_mail_routed(tp_actor *a, tp_envelope *e);
+/* `e` (taken) is out of the mailbox of `a`, and there is nobody left to answer it: its asker is told why.
+ * It was delivered, passed on or counted as shed, so it is no dead letter. */
+void tp_mail_cut_short(tp_actor *a, tp_envelope *e, const char *reason);
 
 /* `e` (taken), which was queued or in hand, will not be handled by `a`. */
 void tp_mail_lost(tp_actor *a, tp_envelope *e, const char *reason);

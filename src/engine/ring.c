@@ -9,7 +9,7 @@
 enum { SMALL = 8, LARGE = 1024 };
 
 /* Buffers that are kept for the next mailbox that needs one; beyond this they are freed. */
-#define POOL_BYTES ((size_t)4 << 20)
+#define POOL_BYTES ((size_t)1 << 20)
 
 /* A pooled buffer's first bytes hold the next one of its size. */
 typedef struct pooled {
@@ -88,6 +88,17 @@ tp_envelope tp_ring_pop(tp_system *s, tp_ring *r) {
   } else if (r->count < r->capacity / 8 && r->capacity > LARGE) {
     (void)move(s, r, r->capacity / 4); /* failing to shrink loses nothing */
   }
+  return e;
+}
+
+tp_envelope *tp_ring_at(tp_ring *r, uint32_t i) {
+  return &r->slots[(r->head + i) & (r->capacity - 1)];
+}
+
+tp_envelope tp_ring_remove(tp_system *s, tp_ring *r, uint32_t i) {
+  tp_envelope e = *tp_ring_at(r, i);
+  for (; i > 0; i--) *tp_ring_at(r, i) = *tp_ring_at(r, i - 1);
+  (void)tp_ring_pop(s, r);
   return e;
 }
 

@@ -25,6 +25,12 @@ int tp_ring_push(tp_system *s, tp_ring *r, tp_envelope e);
 /* Gives the oldest envelope; the ring must not be empty. */
 tp_envelope tp_ring_pop(tp_system *s, tp_ring *r);
 
+/* The envelope that is `i` places behind the oldest. */
+tp_envelope *tp_ring_at(tp_ring *r, uint32_t i);
+
+/* Takes out and gives the one at `i`; the others keep their order. O(i). */
+tp_envelope tp_ring_remove(tp_system *s, tp_ring *r, uint32_t i);
+
 /* Gives back the pool's buffers; for the end of a system. */
 void tp_ring_pool_fini(tp_system *s);
 

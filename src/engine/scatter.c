@@ -147,8 +147,9 @@ static void ask_all(tp_scatter *sc, tp_value message) {
     tp_slot *slot = sc->legs[i].slot;
     tp_value_retain(s, message);
     tp_ref_retain(&slot->ref);
-    if (tp_tell(slot->target, message, &slot->ref) != TP_OK) {
-      tp_slot_fail(&slot->ref, "out-of-memory");
+    int status = tp_tell(slot->target, message, &slot->ref);
+    if (status != TP_OK) {
+      tp_slot_fail(&slot->ref, status == TP_EFULL ? "mailbox-full" : "out-of-memory");
     }
     tp_ref_release(&slot->ref);
   }

@@ -8,37 +8,42 @@
 
 /* ---- The ready queue -------------------------------------------------------------------- */
 
-void tp_schedule_run(tp_system *s, tp_runnable *r) {
-  if (r->queued) return;
-  r->queued = true;
-  r->next = NULL;
-  if (s->ready.last != NULL) {
-    s->ready.last->next = r;
-  } else {
-    s->ready.first = r;
-  }
-  s->ready.last = r;
+static tp_ready_queue *queue_of(tp_system *s, const tp_runnable *r) {
+  return r->kind == TP_RUN_TICK ? &s->due : &s->ready;
 }
 
-static tp_runnable *take_first(tp_system *s) {
-  tp_runnable *r = s->ready.first;
-  if (r == NULL) return NULL;
-  s->ready.first = r->next;
-  if (s->ready.first == NULL) s->ready.last = NULL;
+void tp_schedule_run(tp_system *s, tp_runnable *r) {
+  if (r->queued) return;
+  tp_ready_queue *q = queue_of(s, r);
+  r->queued = true;
+  r->next = NULL;
+  if (q->last != NULL) {
+    q->last->next = r;
+  } else {
+    q->first = r;
+  }
+  q->last = r;
+}
+
+static tp_runnable *take_first(tp_ready_queue *q) {
+  tp_runnable *r = q->first;
+  q->first = r->next;
+  if (q->first == NULL) q->last = NULL;
   return r;
 }
 
 void tp_unschedule_run(tp_system *s, tp_runnable *r) {
   if (!r->queued) return;
+  tp_ready_queue *q = queue_of(s, r);
   tp_runnable *previous = NULL;
-  for (tp_runnable *at = s->ready.first; at != NULL; previous = at, at = at->next) {
+  for (tp_runnable *at = q->first; at != NULL; previous = at, at = at->next) {
     if (at != r) continue;
     if (previous != NULL) {
       previous->next = r->next;
     } else {
-      s->ready.first = r->next;
+      q->first = r->next;
     }
-    if (s->ready.last == r) s->ready.last = previous;
+    if (q->last == r) q->last = previous;
     r->queued = false;
     return;
   }
@@ -58,7 +63,9 @@ static bool resume_slot(tp_system *s, tp_runnable *r, tp_job *job) {
   return true;
 }
 
-static bool run_tick(tp_runnable *r, tp_job *job) {
+/* Runs the function of a timer that is due; false when it was cancelled meanwhile. */
+static bool run_tick(tp_system *s, tp_job *job) {
+  tp_runnable *r = take_first(&s->due);
   tp_tick *t = TP_CONTAINER(r, tp_tick, run);
   r->queued = false;
   if (!tp_tick_take(t, &job->code)) {
@@ -92,12 +99,10 @@ static void end_turn(tp_system *s, tp_turn turn) {
 
 /* Gives the next in the ready queue its turn; true when that is a job at once. */
 static bool take_turn(tp_system *s, tp_job *job) {
-  tp_runnable *r = take_first(s);
-  switch (r->kind) {
-    case TP_RUN_SLOT: return resume_slot(s, r, job);
-    case TP_RUN_TICK: return run_tick(r, job);
-    default: begin_turn(s, TP_CONTAINER(r, tp_actor, run)); return false;
-  }
+  tp_runnable *r = take_first(&s->ready);
+  if (r->kind == TP_RUN_SLOT) return resume_slot(s, r, job);
+  begin_turn(s, TP_CONTAINER(r, tp_actor, run));
+  return false;
 }
 
 bool tp_next(tp_system *s, tp_job *job) {
@@ -109,7 +114,9 @@ bool tp_next(tp_system *s, tp_job *job) {
       tp_events_next(s, job);
       return true;
     }
-    if (s->turn != NULL) {
+    if (s->due.first != NULL) {
+      if (run_tick(s, job)) return true;
+    } else if (s->turn != NULL) {
       tp_turn turn = tp_actor_next(s->turn, job);
       if (turn == TP_TURN_JOB) return true;
       end_turn(s, turn);
@@ -122,8 +129,8 @@ bool tp_next(tp_system *s, tp_job *job) {
 }
 
 bool tp_ready(const tp_system *s) {
-  return s->decisions != NULL || s->events.count > 0 || s->turn != NULL ||
-         s->ready.first != NULL || tp_system_drained(s);
+  return s->decisions != NULL || s->events.count > 0 || s->due.first != NULL ||
+         s->turn != NULL || s->ready.first != NULL || tp_system_drained(s);
 }
 
 void tp_done(tp_job *job) {

@@ -104,17 +104,13 @@ void tp_slot_expire(tp_slot *slot) {
 
 void tp_slot_request_queued(tp_slot *slot) { slot->requests++; }
 
-void tp_slot_request_handled(tp_slot *slot) {
-  slot->requests--;
-  slot->seen = true;
-}
+void tp_slot_request_handled(tp_slot *slot) { slot->requests--; }
 
-bool tp_slot_request_lost(tp_slot *slot, tp_ref *actor) {
+bool tp_slot_request_lost(tp_slot *slot, tp_ref *actor, const char *code) {
   slot->requests--;
   if (slot->settled) return true;
-  if (slot->requests > 0 || slot->seen) return false;
-  bool ending = tp_system_stopping(slot->ref.system);
-  fail(slot, ending ? "system-terminated" : "actor-stopped", actor);
+  if (slot->requests > 0 || slot->shown) return false;
+  fail(slot, code, actor);
   return true;
 }
 
@@ -142,7 +138,7 @@ int tp_slot_new(tp_system *s, tp_time timeout, bool expires_well, tp_ref **out) 
   if (slot == NULL) return TP_ENOMEM;
   slot->expires_well = expires_well;
   *out = &slot->ref;
-  if (tp_terminated(s)) fail(slot, "system-terminated", NULL);
+  if (tp_waits_ended(s)) fail(slot, "system-terminated", NULL);
   return TP_OK;
 }
 

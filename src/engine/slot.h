@@ -3,8 +3,8 @@
  * way to give up.
  *
  * While open, a slot knows how many requests that carry it as their sender are queued or in hand.
- * When the last of them is lost with its actor and nobody has had a chance to keep the slot, no
- * reply can come any more, and it fails at once (ASK-7). */
+ * When the last of them is lost with its actor and nobody has looked at the slot, no reply can come
+ * any more, and it fails at once (ASK-7). */
 #ifndef TP_SLOT_H
 #define TP_SLOT_H
 
@@ -30,7 +30,7 @@ typedef struct tp_slot {
   struct tp_scatter *scatter; /* the scatter of which this is a leg, or NULL */
   uint32_t leg;
   uint32_t requests; /* queued or in hand */
-  bool seen;         /* a handler has ended that may have kept the slot */
+  bool shown;        /* somebody has looked at it, and may have kept it */
   bool settled;
   bool expires_well;
   bool notify; /* a job is to be made for `token` */
@@ -47,11 +47,12 @@ tp_slot *tp_slot_open_leg(tp_system *s, tp_ref *target, struct tp_scatter *scatt
 /* The deadline has passed. */
 void tp_slot_expire(tp_slot *slot);
 
-/* A request with this slot as its sender was queued, was handled, or was lost with `actor`. Losing
- * one is true when its asker needs no dead letter: it has been told, or had its answer already. */
+/* A request with this slot as its sender was queued, was handled, or was lost with `actor` (then the
+ * slot may fail with `code`). Losing one is true when its asker needs no dead letter: it has been told,
+ * or had its answer already. */
 void tp_slot_request_queued(tp_slot *slot);
 void tp_slot_request_handled(tp_slot *slot);
-bool tp_slot_request_lost(tp_slot *slot, tp_ref *actor);
+bool tp_slot_request_lost(tp_slot *slot, tp_ref *actor, const char *code);
 
 /* Fails every open slot of the system with "system-terminated" (SYS-5). */
 void tp_slots_terminate(tp_system *s);

@@ -42,7 +42,9 @@ void tp_let_go_of_asker(tp_actor *a, bool stops) {
   a->extra->failed.sender = NULL;
   if (asker == NULL) return;
   if (asker->kind == TP_REF_SLOT && stops) {
-    (void)tp_slot_request_lost(tp_slot_of(asker), &a->ref);
+    bool ending = tp_system_stopping(a->ref.system);
+    const char *code = ending ? "system-terminated" : "actor-stopped";
+    (void)tp_slot_request_lost(tp_slot_of(asker), &a->ref, code);
   } else if (asker->kind == TP_REF_SLOT) {
     tp_slot_request_handled(tp_slot_of(asker));
   }

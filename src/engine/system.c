@@ -119,6 +119,8 @@ void tp_system_guardian_gone(tp_system *s, const tp_actor *guardian) {
 
 bool tp_terminating(const tp_system *s) { return s->phase != TP_SYSTEM_RUNNING; }
 
+bool tp_waits_ended(const tp_system *s) { return s->phase >= TP_SYSTEM_STOPPING; }
+
 bool tp_terminated(const tp_system *s) { return s->phase == TP_SYSTEM_TERMINATED; }
 
 /* ---- The end at once -------------------------------------------------------------------- */
@@ -184,9 +186,9 @@ static void forget_slots(tp_system *s) {
   }
 }
 
-static void forget_ready(tp_system *s) {
-  tp_runnable *r = s->ready.first, *next;
-  s->ready = (tp_ready_queue){0};
+static void forget_ready(tp_ready_queue *q) {
+  tp_runnable *r = q->first, *next;
+  *q = (tp_ready_queue){0};
   for (; r != NULL; r = next) {
     next = r->next;
     r->queued = false;
@@ -206,7 +208,8 @@ void tp_system_free(tp_system *s) {
   if (s->turn != NULL) tp_ref_release(&s->turn->ref);
   s->turn = NULL;
   tp_events_fini(s);
-  forget_ready(s);
+  forget_ready(&s->due);
+  forget_ready(&s->ready);
   tp_ticks_cancel(&s->ticks);
   tp_resolve_fini(s);
   tear_down_tree(s);
@@ -244,9 +247,13 @@ static void deadline_of(tp_system *s, tp_timer *t, tp_time due) {
   }
 }
 
+void tp_set_now(tp_system *s, tp_time now) {
+  if (now > s->now) s->now = now;
+}
+
 void tp_advance(tp_system *s, tp_time now) {
   tp_time due;
-  if (now > s->now) s->now = now;
+  tp_set_now(s, now);
   for (tp_timer *t; (t = tp_timers_pop(s, s->now, &due)) != NULL;) deadline_of(s, t, due);
 }
 

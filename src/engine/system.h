@@ -28,6 +28,7 @@ struct tp_system {
   tp_time now;
 
   tp_ready_queue ready;
+  tp_ready_queue due; /* functions of timers */
   tp_actor *turn;       /* whose turn it is, counted, or NULL */
   uint32_t turn_left;   /* messages it may still handle */
   tp_actor *decisions;  /* failed actors whose decider is to be asked, the latest first */

@@ -32,6 +32,7 @@ typedef enum tp_error {
   TP_EEXIST = -2,      /* a live sibling has that name */
   TP_ESTOPPED = -3,    /* the actor is stopping or has stopped */
   TP_ETERMINATED = -4, /* the system is terminating or has terminated */
+  TP_EFULL = -5,       /* the mailbox is full and rejects; nothing has changed */
 } tp_error;
 
 /* ---- Values ---------------------------------------------------------------------------- */
@@ -134,10 +135,15 @@ const char *tp_system_name(const tp_system *s);
 /* Starts the orderly end: drain, stop "/user", then "/system" (SYS-4 .. SYS-6). Idempotent. */
 void tp_terminate(tp_system *s);
 bool tp_terminating(const tp_system *s); /* from tp_terminate on */
+bool tp_waits_ended(const tp_system *s); /* "/user" has stopped, waits outside actors have ended */
 bool tp_terminated(const tp_system *s);  /* when the last actor has stopped */
 
 /* Moves the clock; it never moves back. Deadlines that are due take effect in order. */
 void tp_advance(tp_system *s, tp_time now);
+
+/* Moves the clock and lets no deadline pass: before something is armed in a job that has run for a while,
+ * so that its delay counts from now (TMR-5). */
+void tp_set_now(tp_system *s, tp_time now);
 tp_time tp_now(const tp_system *s);
 tp_time tp_next_deadline(const tp_system *s); /* TP_NEVER when there is none */
 
@@ -182,6 +188,13 @@ typedef struct tp_supervision {
   tp_time within;         /* the sliding window of max_restarts; TP_NEVER for one that never ends */
 } tp_supervision;
 
+/* What a full mailbox does with one more message (MBX-2, MBX-3). */
+typedef enum tp_overflow {
+  TP_OVERFLOW_DROP_HEAD, /* sheds the oldest message */
+  TP_OVERFLOW_DROP_NEW,  /* sheds the newcomer */
+  TP_OVERFLOW_REJECT,    /* tp_tell gives TP_EFULL; behind a router the message is a dead letter */
+} tp_overflow;
+
 typedef enum tp_routing {
   TP_ROUTE_NONE,
   TP_ROUTE_ROUND_ROBIN,
@@ -203,6 +216,8 @@ typedef struct tp_behavior_spec {
   tp_value receive;    /* taken; for the host alone: what handles messages */
   uint32_t hooks;      /* TP_HOOK_... */
   uint32_t throughput; /* 0: the system's */
+  uint32_t capacity;   /* of the mailbox; 0: no bound */
+  tp_overflow overflow;
   bool keep_children;  /* children survive a restart (LIFE-5) */
   tp_supervision own;      /* of an actor with this behavior; decider taken */
   tp_supervision children; /* of its children, where they say nothing; decider taken */
@@ -253,7 +268,7 @@ int tp_spawn(tp_ref *parent, tp_behavior *behavior, const char *name, size_t len
              tp_ref **out);
 
 /* Tells `message` (taken) to `target`, with `sender` (borrowed, or NULL). A stopped actor's mail
- * is dead-lettered, which is no error (TELL-5). To a slot it is a reply (ASK-10). */
+ * is dead-lettered, which is no error (TELL-5). To a slot it is a reply (ASK-10). TP_ENOMEM, TP_EFULL. */
 int tp_tell(tp_ref *target, tp_value message, tp_ref *sender);
 
 /* Answers `target`: the sender of a message, which may be a slot or an actor. `from` (borrowed, or
@@ -270,7 +285,10 @@ tp_value tp_actor_state(const tp_ref *actor);
 void tp_actor_set_state(tp_ref *actor, tp_value state);
 tp_behavior *tp_actor_behavior(const tp_ref *actor);
 bool tp_actor_can_spawn(const tp_ref *actor); /* SPAWN-6 */
-tp_ref *tp_actor_sender(const tp_ref *actor); /* of the message in hand, borrowed (TELL-4) */
+
+/* The sender of the message in hand, borrowed (TELL-4). A reply slot that is looked at here may be kept
+ * and answered later, also when the actor stops meanwhile. */
+tp_ref *tp_actor_sender(tp_ref *actor);
 
 /* ---- Reply slots ----------------------------------------------------------------------- */
 
@@ -278,7 +296,7 @@ tp_ref *tp_actor_sender(const tp_ref *actor); /* of the message in hand, borrowe
  * for one slot at a time. Every wait of a host is a slot. */
 
 /* Asks `target` (ASK-1): tells `message` (taken) with a new slot as its sender, and gives the slot.
- * TP_ENOMEM; TP_ETERMINATED when the system has been freed. */
+ * TP_ENOMEM, TP_EFULL; TP_ETERMINATED when the system has been freed. */
 int tp_ask(tp_ref *target, tp_value message, tp_time timeout, tp_ref **slot);
 
 /* Gives an open slot with a deadline (TP_NEVER for none). When `expires_well` the deadline is a
@@ -360,6 +378,7 @@ typedef enum tp_event_kind {
   TP_EVENT_FAILED,      /* subject, value: the reason, trace, directive; code says why, or NULL */
   TP_EVENT_HOOK_FAILED, /* subject, value, trace: post_stop or pre_restart raised (LIFE-7) */
   TP_EVENT_DEAD_LETTER, /* subject: the recipient, value: the message, sender, code: the reason */
+  TP_EVENT_DROPPED,     /* a full mailbox shed it: the same, code: the policy (MBX-6) */
   TP_EVENT_WARNING,     /* subject, code: "no-reply-target", "respawn-limit", ... */
   TP_EVENT_KINDS,
 } tp_event_kind;

@@ -11,7 +11,8 @@ struct tp_loop {
 
 static void on_wake(uv_async_t *a) { (void)a; }
 
-static void on_timer(uv_timer_t *t) { (void)t; }
+/* uv_run may serve the timer before it sleeps; without this it would then sleep all the same. */
+static void on_timer(uv_timer_t *t) { uv_stop(t->loop); }
 
 tp_loop *tp_loop_new(void) {
   tp_loop *l = calloc(1, sizeof *l);
