@@ -169,11 +169,11 @@ SPECS = $(PRELOAD) $(UNDER) $(LUA) $(BUSTED) --ignore-lua --output=spec/support/
 TALLY = @$(IN_TREE) CMOCKA_MESSAGE_OUTPUT=TAP UBSAN_OPTIONS=print_stacktrace=1 \
   $(LUA) spec/support/tally.lua
 
-check: module programs
+check: module floor programs
 	$(TALLY) $(PROGRAMS:%='$(UNDER) %') '$(SPECS)'
 check-engine: programs
 	$(TALLY) $(PROGRAMS:%='$(UNDER) %')
-check-lua: module
+check-lua: module floor
 	$(TALLY) '$(SPECS)'
 
 programs: $(PROGRAMS)

@@ -18,7 +18,7 @@ local timers = require "troupe.timers"
 ---@field timers troupe.Timers
 ---@field reply fun(self: troupe.Actor, value: any): boolean  false when nobody asked (ASK-5)
 ---@field fail fun(self: troupe.Actor, err: any): boolean     fails the ask (ASK-5)
----@field stop fun(self: troupe.Actor, child?: troupe.Ref)    itself after this handler, or a child at once
+---@field stop fun(self: troupe.Actor, child?: troupe.Ref)  itself when done; a child at once
 local Actor = core.actor_methods
 
 -- What is built in besides methods; `ref` and `sender` are the core's.

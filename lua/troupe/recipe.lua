@@ -1,5 +1,5 @@
---- Recipes: what `spawn` makes actors from. A behavior and its options are read and checked here, once,
---- into a table that the core reads and nobody changes.  (SPAWN-2, SPAWN-3)
+--- Recipes: what `spawn` makes actors from. A behavior and its options are read and checked here,
+--- once, into a table that the core reads and nobody changes.  (SPAWN-2, SPAWN-3)
 local check = require "troupe.check"
 local supervision = require "troupe.supervision"
 
@@ -14,12 +14,16 @@ local recipe = {}
 ---@field supervisor_strategy? troupe.SupervisorStrategy  for children that have none of their own
 ---@field stop_children_on_restart? boolean               default true
 
----@alias troupe.Behavior fun(actor: troupe.Actor, message: any) | troupe.Hooks | troupe.RouterBehavior
+---@alias troupe.Receive fun(actor: troupe.Actor, message: any)
+---@alias troupe.Behavior troupe.Receive | troupe.Hooks | troupe.RouterBehavior
+
+---@class troupe.MailboxOptions  (MBX-2, MBX-3)
+---@field capacity integer  messages that may be queued
+---@field overflow? "drop-head" | "drop-new" | "reject"  default "drop-head"
 
 ---@class troupe.SpawnOptions
 ---@field supervisor_strategy? troupe.SupervisorStrategy  how its failures are treated
----@field mailbox? { capacity: integer, overflow: "drop-head" | "drop-new" | "reject" | nil }  a bound;
----  overflow is "drop-head" by default (MBX-2, MBX-3); default: no bound
+---@field mailbox? troupe.MailboxOptions  default: no bound
 ---@field throughput? integer  messages it may handle in a turn; default: the system's
 
 --- The metatable of what router factories and `troupe.actor` give: read already.

@@ -1,7 +1,7 @@
 --- Router factories.  (RTR-1)
 ---
---- Each gives a behavior to spawn: an actor that owns `size` routees, "routee-1" and so on, and passes its
---- mail on to them. The sender is kept, so that replies go straight to whoever asked (RTR-4).
+--- Each gives a behavior to spawn: an actor that owns `size` routees, "routee-1" and so on, and
+--- passes its mail on to them. The sender is kept: replies go straight to whoever asked (RTR-4).
 local check = require "troupe.check"
 local recipe = require "troupe.recipe"
 
@@ -10,8 +10,9 @@ local Router = {}
 ---@class troupe.RouterBehavior
 
 ---@class troupe.PoolOptions
----@field on_routee_stop? "remove" | "keep" | "respawn"  default "remove": a routee that stopped leaves
----  the pool; "keep" dead-letters its share; "respawn" spawns it anew, at most 10 times a minute
+---@field on_routee_stop? "remove" | "keep" | "respawn"  default "remove": a routee that stopped
+---  leaves the pool; "keep" dead-letters its share; "respawn" spawns it anew, at most 10 times a
+---  minute
 
 ---@class troupe.ScatterOptions : troupe.PoolOptions
 ---@field timeout_ms? number  of a whole scatter; default 4500, below the 5000 of `ask`
@@ -20,7 +21,8 @@ local Router = {}
 ---@field message_index integer  of the message, from 0
 ---@field message any
 
----@alias troupe.RoutingStrategy fun(routees: troupe.Ref[], state: troupe.RoutingState): troupe.Ref | troupe.Ref[] | fun(): troupe.Ref?
+---@alias troupe.Picked troupe.Ref | troupe.Ref[] | fun(): troupe.Ref?
+---@alias troupe.Strategy fun(routees: troupe.Ref[], state: troupe.RoutingState): troupe.Picked
 
 local MAX_SIZE = 1000000
 
@@ -103,12 +105,12 @@ end
 
 --- Whom your function picks.  (RTR-10, RTR-11)
 ---
---- `strategy(routees, state)` gets a fresh list of refs and gives a ref, or a list or an iterator of them;
---- an empty one drops the message. It may not wait. One that raises, or gives something else, costs that one
---- message, which is dead-lettered.
+--- `strategy(routees, state)` gets a fresh list of refs and gives a ref, or a list or an iterator
+--- of them; an empty one drops the message. It may not wait. One that raises, or gives something
+--- else, costs that one message, which is dead-lettered.
 ---@param size integer
 ---@param routee troupe.Behavior
----@param strategy troupe.RoutingStrategy
+---@param strategy troupe.Strategy
 ---@param routee_options? troupe.SpawnOptions
 ---@param pool_options? troupe.PoolOptions
 ---@return troupe.RouterBehavior
@@ -124,8 +126,8 @@ end
 --- Asks every routee and answers with the first success.  (SG-1 .. SG-13)
 ---
 --- A routee that replies with an error is out at once, and the others go on; when all fail, or none
---- has answered in time, the ask fails with an AggregateError whose `errors` are in the order of the
---- routees. Losers run on: what you ask must do no harm when it is done several times.
+--- has answered in time, the ask fails with an AggregateError whose `errors` are in the order of
+--- the routees. Losers run on: what you ask must do no harm when it is done several times.
 ---@param size integer
 ---@param routee troupe.Behavior
 ---@param options? troupe.ScatterOptions

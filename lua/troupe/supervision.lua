@@ -12,6 +12,12 @@ local supervision = {}
 ---@field within_ms number
 local Strategy = { __name = "troupe.SupervisorStrategy" }
 
+---@class troupe.StrategyOptions
+---@field decider? troupe.Directive | fun(reason: any): troupe.Directive  default "restart"; a
+---  function may not wait
+---@field max_restarts? integer  granted to each child within `within_ms`; default 10, -1: no limit
+---@field within_ms? number      the sliding window; default 60000
+
 local directives = { resume = true, restart = true, stop = true, escalate = true }
 local callable = check.func()
 
@@ -38,10 +44,8 @@ local schema = {
 
 --- A strategy that deals with the failed child alone.  (SUP-1, SUP-4, SUP-5)
 ---
---- `decider`: a directive, or a function from the reason to one; it may not wait. Default "restart".
---- `max_restarts`: restarts granted to each child within `within_ms` (60000); default 10, -1 for no
---- limit. The failure after the last one stops the child.
----@param options? { decider: troupe.Directive | fun(reason: any): troupe.Directive | nil, max_restarts: integer?, within_ms: number? }
+--- The failure after the last restart that is granted stops the child.
+---@param options? troupe.StrategyOptions
 ---@return troupe.SupervisorStrategy
 ---@raise OptionsError at the caller's line
 function supervision.one_for_one(options)

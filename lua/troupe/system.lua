@@ -23,7 +23,7 @@ local System = core.system_methods
 ---@field log? "text" | "json" | fun(record: table)      lines on stderr, or your function
 ---@field seed? integer             of everything random; default: unpredictable
 ---@field throughput? integer       messages an actor may handle in a turn; default 32
----@field drain_timeout_ms? number  how long terminate() lets actors drain; default 2000, 0 not at all
+---@field drain_timeout_ms? number  how long terminate() lets actors drain; default 2000, 0: not
 
 local options_schema = {
   log_level = log.rules.level,

@@ -1,7 +1,7 @@
 --- The test kit: systems in virtual time.  (TK-1)
 ---
---- Nothing in a kit's system sleeps or looks at the machine's clock: time stands still until the test says
---- so, and the same seed gives the same run.
+--- Nothing in a kit's system sleeps or looks at the machine's clock: time stands still until the
+--- test says so, and the same seed gives the same run.
 ---
 ---     local kit = testkit.system("demo")
 ---     local answer = kit:async(function() return ref:ask("slow") end)
@@ -22,7 +22,8 @@ Kit.__index = Kit
 
 local time_rule = check.duration { zero = true }
 
---- Lets virtual time go on by `ms`, from deadline to deadline in due order, running all that becomes possible.
+--- Lets virtual time go on by `ms`, from deadline to deadline in due order, and runs all that
+--- becomes possible.
 ---@param ms number
 ---@raise OptionsError at the caller's line
 function Kit:advance(ms)

@@ -9,7 +9,7 @@ Timers.__index = Timers
 local delay_rule = check.duration { zero = true }
 local interval_rule = check.duration()
 
--- A handle stays in the map when its timer is over; they are swept out before they outnumber the others.
+-- A handle stays in the map when its timer is over; such are swept out before they are the most.
 local SWEEP_FROM = 32
 
 local function check_key(where, key)
@@ -59,7 +59,7 @@ local function start_repeating(self, where, repeats, key, message, interval, ini
   start(self, key, message, repeats, initial, interval)
 end
 
---- Tells the actor `message` again and again, `interval` milliseconds after it has handled the last.
+--- Tells the actor `message` again and again, `interval` milliseconds after it handled the last.
 ---@param key any
 ---@param message any
 ---@param interval number
@@ -69,8 +69,7 @@ function Timers:start_fixed_delay(key, message, interval, initial)
   start_repeating(self, "timers:start_fixed_delay", "fixed_delay", key, message, interval, initial)
 end
 
---- Tells the actor `message` every `interval` milliseconds, without drift; ticks that are missed are
---- skipped.
+--- Tells the actor `message` every `interval` milliseconds, without drift; skips missed ticks.
 ---@param key any
 ---@param message any
 ---@param interval number

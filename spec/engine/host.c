@@ -374,6 +374,7 @@ static const char *directive_name(tp_directive directive) {
 static void log_event(host *h, tp_job *job) {
   const tp_event *e = &job->event;
   char subject[128] = "-";
+  assert_null(job->actor);
   char value[128];
   if (e->subject != NULL) tp_ref_name(e->subject, subject, sizeof subject);
   host_text(h, e->value, value, sizeof value);
@@ -386,6 +387,7 @@ static void log_event(host *h, tp_job *job) {
       break;
     case TP_EVENT_HOOK_FAILED: host_log(h, "!hook_failed:%s:%s", subject, value); break;
     case TP_EVENT_DEAD_LETTER: host_log(h, "!dead:%s:%s:%s", subject, value, e->code); break;
+    case TP_EVENT_DROPPED: host_log(h, "!dropped:%s:%s:%s", subject, value, e->code); break;
     case TP_EVENT_WARNING: host_log(h, "!warning:%s:%s", subject, e->code); break;
     case TP_EVENT_KINDS: break;
   }

@@ -126,8 +126,8 @@ void host_forget(host *h);
 size_t host_count(const host *h, const char *word);
 
 /* Logs these kinds of events (a set of 1u << TP_EVENT_...): !started:a, !restarted:a:7 (reason),
- * !stopped:a, !failed:a:7:restart, !hook_failed:a:7, !dead:a:7:stopped, !warning:a:code. Where an
- * event has no subject, as with a function of a timer, "-" stands for it. */
+ * !stopped:a, !failed:a:7:restart, !hook_failed:a:7, !dead:a:7:stopped, !dropped:a:7:drop-new,
+ * !warning:a:code. Where an event has no subject, as with a function of a timer, it reads "-". */
 void host_want(host *h, uint32_t kinds);
 
 #define HOST_DEAD_LETTERS (1u << TP_EVENT_DEAD_LETTER)

@@ -365,6 +365,42 @@ static void each_restart_stops_the_children_it_has(void **state) {
   }
 }
 
+static void a_soft_stop_wins_over_a_restart(void **state) {
+  host *h = *state;
+  tp_behavior_spec spec = {
+      .receive = host_code(h, host_fragile),
+      .code = host_code(h, host_stall),
+      .hooks = TP_HOOK_PRE_RESTART | TP_HOOK_POST_RESTART,
+  };
+  tp_ref *a = host_spawn_spec(h, host_user(h), spec, "a");
+  host_send(h, a, -1);
+  host_run(h);
+  assert_int_equal(tp_stop(a), TP_OK);
+  host_run(h);
+  assert_log(h, "a:-1 a:pre_restart closed");
+  assert_false(tp_ref_alive(a));
+}
+
+static void start_timer_in_pre_restart(host *h, tp_job *job) {
+  tp_tick *tick = NULL;
+  host_record_hook(h, job);
+  if (job->kind != TP_JOB_PRE_RESTART) return;
+  tp_timer_start(job->actor, host_value(h, 1), TP_ONCE, 10 * MS, 0, &tick);
+  tp_tick_release(tick);
+}
+
+static void a_timer_of_pre_restart_ends_with_the_incarnation(void **state) {
+  host *h = *state;
+  tp_behavior_spec spec = {
+      .receive = host_code(h, host_fragile),
+      .code = host_code(h, start_timer_in_pre_restart),
+      .hooks = TP_HOOK_PRE_RESTART,
+  };
+  host_send(h, host_spawn_spec(h, host_user(h), spec, "a"), -1);
+  host_advance(h, 20);
+  assert_log(h, "a:-1 a:pre_restart");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       HOST_TEST("SPAWN-1 a ref is usable at once", is_usable_at_once),
@@ -400,6 +436,10 @@ int main(void) {
                 what_has_not_started_has_nothing_to_clean_up),
       HOST_TEST("LIFE-4 each restart stops the children it has",
                 each_restart_stops_the_children_it_has),
+      HOST_TEST("LIFE-6 a stop wins over a restart, though it would drain",
+                a_soft_stop_wins_over_a_restart),
+      HOST_TEST("TMR-3 a timer that pre_restart starts ends with the incarnation",
+                a_timer_of_pre_restart_ends_with_the_incarnation),
   };
   return cmocka_run_group_tests_name("lifecycle", tests, NULL, NULL);
 }

@@ -59,6 +59,10 @@ static void measures_paths(void **state) {
   assert_string_equal(buffer, "troupe://");
   assert_int_equal(tp_ref_name(a, buffer, 3), 3);
   assert_string_equal(buffer, "ab");
+  assert_int_equal(tp_ref_name(a, buffer, 4), 3);
+  assert_string_equal(buffer, "abc");
+  assert_int_equal(tp_ref_name(tp_root(h->system), buffer, sizeof buffer), 0);
+  assert_string_equal(buffer, "");
   assert_int_equal(tp_ref_path(a, NULL, 0), strlen("troupe://demo/user/abc"));
 }
 

@@ -135,9 +135,10 @@ static void go_on(host *h, tp_job *job) {
   chaos *c = h->data;
   if (c->left <= 0) return;
   for (size_t i = any(c, 3); i > 0; i--, c->left--) act(h, c, job->actor);
-  if (job->kind == TP_JOB_RECEIVE && job->envelope.sender != NULL && any(c, 2) == 0) {
-    tp_reply(job->envelope.sender, any_value(h, c), any(c, 4) == 0, job->actor);
-    if (any(c, 4) == 0) tp_ref_retain(job->envelope.sender), remember(c, job->envelope.sender);
+  if (job->kind == TP_JOB_RECEIVE && any(c, 2) == 0) {
+    tp_ref *sender = tp_actor_sender(job->actor);
+    if (sender != NULL) tp_reply(sender, any_value(h, c), any(c, 4) == 0, job->actor);
+    if (sender != NULL && any(c, 4) == 0) tp_ref_retain(sender), remember(c, sender);
   }
   switch (any(c, 8)) {
     case 0: host_fail(h, job, host_value(h, 5)); break;
@@ -181,6 +182,8 @@ static void make_behaviors(host *h, chaos *c) {
       .code = host_code(h, go_on),
       .hooks = (uint32_t)any(c, HOST_ALL_HOOKS + 1),
       .keep_children = any(c, 2) == 0,
+      .capacity = any(c, 2) == 0 ? 1 + (uint32_t)any(c, 4) : 0,
+      .overflow = (tp_overflow)any(c, 3),
       .own = {.given = true,
               .directive = TP_DIRECTIVE_RESTART,
               .decider = host_code(h, decide_any),

@@ -103,7 +103,7 @@ static void a_broadcast_takes_no_turn(void **state) {
 }
 
 static void log_flags(host *h, tp_job *job) {
-  host_log(h, "%d", job->envelope.message.flags & TP_BROADCAST);
+  host_log(h, "%d", job->envelope.message.flags / TP_BROADCAST);
 }
 
 static void a_broadcast_arrives_without_its_flag(void **state) {
@@ -686,6 +686,84 @@ static void an_ask_fails_with_the_routee_it_went_to(void **state) {
   assert_answer(h, slot, "failed actor-stopped");
 }
 
+static tp_ref *spawn_full(host *h, tp_routing routing, tp_overflow overflow) {
+  tp_behavior_spec bounded = {
+      .receive = host_code(h, host_record),
+      .capacity = 1,
+      .overflow = overflow,
+  };
+  tp_ref *pool = spawn_pool_of(h, (tp_behavior_spec){.routing = routing}, bounded);
+  host_want(h, HOST_DEAD_LETTERS);
+  return pool;
+}
+
+static void what_a_routee_rejects_is_dead(void **state) {
+  host *h = *state;
+  tp_ref *pool = spawn_full(h, TP_ROUTE_ROUND_ROBIN, TP_OVERFLOW_REJECT);
+  for (int i = 1; i <= 4; i++) host_send(h, pool, i);
+  host_run(h);
+  assert_log(h, "!dead:routee-1:4:mailbox-full routee-1:1 routee-2:2 routee-3:3");
+}
+
+static void an_ask_that_a_routee_rejects_fails(void **state) {
+  host *h = *state;
+  tp_ref *pool = spawn_full(h, TP_ROUTE_ROUND_ROBIN, TP_OVERFLOW_REJECT);
+  for (int i = 1; i <= 3; i++) host_send(h, pool, i);
+  tp_ref *slot = host_ask(h, pool, tp_integer(4), 60000);
+  host_run(h);
+  assert_answer(h, slot, "failed mailbox-full");
+}
+
+static void smallest_mailbox_spreads_what_is_too_much(void **state) {
+  host *h = *state;
+  tp_ref *pool = spawn_full(h, TP_ROUTE_SMALLEST_MAILBOX, TP_OVERFLOW_DROP_HEAD);
+  for (int i = 1; i <= 6; i++) host_send(h, pool, i);
+  host_run(h);
+  assert_log(h, "routee-1:4 routee-2:5 routee-3:6");
+}
+
+static void each_router_takes_one_wrapping_off(void **state) {
+  host *h = *state;
+  tp_behavior_spec inner = {
+      .routing = TP_ROUTE_ROUND_ROBIN,
+      .size = 2,
+      .routee = host_behavior(h, (tp_behavior_spec){.receive = host_code(h, log_flags)}),
+  };
+  tp_behavior_spec outer = {.routing = TP_ROUTE_ROUND_ROBIN, .size = 2};
+  tp_ref *r = spawn_pool_of(h, outer, inner);
+  tp_value twice = {.type = TP_INTEGER, .flags = 2 * TP_BROADCAST};
+  host_tell(h, r, twice);
+  host_run(h);
+  assert_log(h, "0 0 0 0");
+  host_tell(h, r, broadcast(1));
+  host_run(h);
+  assert_log(h, "0 0");
+}
+
+static void a_signal_can_be_broadcast(void **state) {
+  host *h = *state;
+  tp_ref *pool = spawn_pool(h, TP_ROUTE_ROUND_ROBIN, host_record);
+  host_tell(h, pool,
+            (tp_value){.type = TP_SIGNAL, .flags = TP_BROADCAST, .as.integer = TP_POISON_PILL});
+  host_run(h);
+  assert_true(tp_ref_alive(pool));
+  assert_int_equal(tp_routees(pool, NULL, 0), 0);
+  assert_int_equal(host_stats(h).actors, 1);
+}
+
+static void the_turn_of_one_who_leaves_goes_to_the_next(void **state) {
+  host *h = *state;
+  tp_ref *pool = spawn_pool(h, TP_ROUTE_ROUND_ROBIN, host_record);
+  host_send(h, pool, 1);
+  host_run(h);
+  stop_routee(h, 2);
+  for (int i = 2; i <= 3; i++) {
+    host_send(h, pool, i);
+    host_run(h);
+  }
+  assert_log(h, "routee-1:1 routee-3:2 routee-1:3");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       HOST_TEST("RTR-3 routees are spawned in order in the router's start",
@@ -752,6 +830,14 @@ int main(void) {
                 an_ask_that_is_routed_nowhere_times_out),
       HOST_TEST("ASK-7 an ask fails with the routee it was routed to",
                 an_ask_fails_with_the_routee_it_went_to),
+      HOST_TEST("MBX-3 what a routee rejects is dead-lettered", what_a_routee_rejects_is_dead),
+      HOST_TEST("MBX-3 an ask that a routee rejects fails", an_ask_that_a_routee_rejects_fails),
+      HOST_TEST("RTR-9 smallest mailbox spreads what is too much",
+                smallest_mailbox_spreads_what_is_too_much),
+      HOST_TEST("RTR-5 each router takes one wrapping off", each_router_takes_one_wrapping_off),
+      HOST_TEST("RTR-5 a poison pill can be broadcast", a_signal_can_be_broadcast),
+      HOST_TEST("RTR-12 the turn of a routee that leaves goes to the next",
+                the_turn_of_one_who_leaves_goes_to_the_next),
   };
   return cmocka_run_group_tests_name("router", tests, NULL, NULL);
 }

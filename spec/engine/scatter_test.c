@@ -162,7 +162,7 @@ static void each_request_has_a_slot_as_its_sender(void **state) {
 }
 
 static void reply_without_a_name(host *h, tp_job *job) {
-  if (number_of(job) == 2) host_send(h, job->envelope.sender, 7);
+  if (number_of(job) == 2) host_send(h, tp_actor_sender(job->actor), 7);
 }
 
 static void an_answer_without_a_name_is_the_routees(void **state) {
@@ -454,7 +454,7 @@ static void keep_senders(host *h, tp_job *job) {
   tp_ref **senders = h->data;
   size_t i = 0;
   while (senders[i] != NULL) i++;
-  senders[i] = job->envelope.sender;
+  senders[i] = tp_actor_sender(job->actor);
   tp_ref_retain(senders[i]);
 }
 

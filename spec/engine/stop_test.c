@@ -284,6 +284,17 @@ static void a_stop_after_the_handler_waits_for_its_waits(void **state) {
   assert_false(tp_ref_alive(a));
 }
 
+static void an_idle_actor_stops_at_once(void **state) {
+  host *h = *state;
+  tp_ref *a = host_spawn_hooked(h, host_user(h), "a", TP_HOOK_POST_STOP);
+  host_run(h);
+  tp_stop_after(a);
+  host_send(h, a, 1);
+  host_run(h);
+  assert_log(h, "a:post_stop");
+  assert_false(tp_ref_alive(a));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       HOST_TEST("STOP-1 a stop lets everything told before be handled", a_stop_drains),
@@ -312,6 +323,7 @@ int main(void) {
                 a_hard_stop_does_not_outlast_a_wait),
       HOST_TEST("STOP-2 a stop after the job in hand waits for its waits",
                 a_stop_after_the_handler_waits_for_its_waits),
+      HOST_TEST("STOP-2 without a job in hand an actor stops at once", an_idle_actor_stops_at_once),
   };
   return cmocka_run_group_tests_name("stop", tests, NULL, NULL);
 }

@@ -678,6 +678,33 @@ static void a_failure_that_was_resumed_is_forgotten(void **state) {
   assert_int_equal(host_values_alive(h), before);
 }
 
+static void decide_escalate(host *h, tp_job *job) { host_decide(h, job, TP_DIRECTIVE_ESCALATE); }
+
+static void a_decider_can_escalate(void **state) {
+  host *h = *state;
+  tp_ref *a =
+      spawn_hooked(h, host_user(h), "a", directive(TP_DIRECTIVE_RESTART), TP_HOOK_POST_RESTART);
+  tp_ref *b = spawn_fragile(h, a, "b", decided_by(h, decide_escalate));
+  SEND(h, b, -1);
+  host_run(h);
+  assert_log(h, "b:-1 a:post_restart");
+  assert_false(tp_ref_alive(b));
+}
+
+static void reasons_are_given_back(void **state) {
+  static const tp_directive all[] = {TP_DIRECTIVE_RESUME, TP_DIRECTIVE_RESTART, TP_DIRECTIVE_STOP};
+  host *h = *state;
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    tp_behavior_spec spec = {.receive = host_code(h, raise_value), .own = directive(all[i])};
+    tp_ref *a = host_spawn_spec(h, host_user(h), spec, NULL);
+    host_run(h);
+    size_t before = host_values_alive(h);
+    host_tell(h, a, host_value(h, 1));
+    host_run(h);
+    assert_int_equal(host_values_alive(h), before);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       HOST_TEST("SUP-4 restart begins anew with the next message", restart_begins_anew),
@@ -733,6 +760,8 @@ int main(void) {
       HOST_TEST("SUP-8 a resume is published", a_resume_is_published),
       HOST_TEST("SUP-4 a failure that was resumed is forgotten",
                 a_failure_that_was_resumed_is_forgotten),
+      HOST_TEST("SUP-2 a decider can escalate", a_decider_can_escalate),
+      HOST_TEST("SUP-9 reasons are given back when they are dealt with", reasons_are_given_back),
   };
   return cmocka_run_group_tests_name("supervision", tests, NULL, NULL);
 }

@@ -279,6 +279,29 @@ static void waits_that_begin_afterwards_end_at_once(void **state) {
   assert_answer(h, host_slot(h, 60000, true), "failed system-terminated");
 }
 
+static void waits_end_between_user_and_system(void **state) {
+  host *h = *state;
+  tp_behavior *stalls = host_behavior(
+      h, (tp_behavior_spec){.code = host_code(h, host_stall), .hooks = TP_HOOK_POST_STOP});
+  host_spawn_behavior(h, host_user(h), stalls, "a");
+  host_spawn_behavior(h, host_at(h, "/system"), stalls, "b");
+  tp_ref *slot = host_slot(h, 60000, false);
+  host_run(h);
+  assert_false(tp_waits_ended(h->system));
+  tp_terminate(h->system);
+  host_run(h);
+  assert_log(h, "a:post_stop");
+  assert_false(tp_waits_ended(h->system));
+  assert_answer(h, slot, "open");
+
+  tp_slot_settle(h->gate, tp_nil(), false, NULL);
+  host_run(h);
+  assert_log(h, "b:post_stop");
+  assert_true(tp_waits_ended(h->system));
+  assert_answer(h, slot, "failed system-terminated");
+  assert_true(tp_terminated(h->system));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       HOST_TEST("SYS-3 two systems share nothing", systems_share_nothing),
@@ -302,6 +325,8 @@ int main(void) {
                 a_task_that_waits_does_not_hold_up_the_end),
       HOST_TEST("SYS-5 waits that begin afterwards end at once",
                 waits_that_begin_afterwards_end_at_once),
+      HOST_TEST("SYS-5 waits outside actors end when /user has stopped",
+                waits_end_between_user_and_system),
   };
   return cmocka_run_group_tests_name("system", tests, NULL, NULL);
 }

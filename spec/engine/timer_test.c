@@ -542,6 +542,59 @@ static void a_system_can_be_freed_while_a_function_waits(void **state) {
   h->abrupt = true;
 }
 
+static void time_can_pass_without_deadlines(void **state) {
+  host *h = *state;
+  tp_ref *a = host_spawn(h, host_record_at, "a");
+  host_run(h);
+  once(h, a, 1, 10);
+  tp_set_now(h->system, tp_now(h->system) + 20 * MS);
+  once(h, a, 2, 10);
+  host_run(h);
+  assert_log(h, "");
+  assert_true(tp_next_deadline(h->system) == 1010 * MS);
+
+  host_advance(h, 10);
+  assert_log(h, "a:1@20 a:2@30");
+  tp_set_now(h->system, 0);
+  assert_int_equal(host_elapsed(h), 30);
+}
+
+static void a_function_that_is_due_waits_for_no_turn(void **state) {
+  host *h = *state;
+  tp_ref *a = host_spawn(h, host_record, "a");
+  host_run(h);
+  tp_tick *tick = NULL;
+  for (int i = 1; i <= 4; i++) host_send(h, a, i);
+  tp_schedule(h->system, host_code(h, log_time), 0, 0, &tick);
+  tp_tick_release(tick);
+  host_run_one(h);
+  tp_advance(h->system, tp_now(h->system));
+  host_run(h);
+  assert_log(h, "a:1 tick@0 a:2 a:3 a:4");
+}
+
+static void fixed_delay_goes_on_after_a_failure(void **state) {
+  host *h = *state;
+  tp_behavior_spec spec = {
+      .receive = host_code(h, host_fragile),
+      .own = {.given = true, .directive = TP_DIRECTIVE_RESUME},
+  };
+  tp_ref *a = host_spawn_spec(h, host_user(h), spec, "a");
+  start(h, a, -1, TP_FIXED_DELAY, 10, 10);
+  host_advance(h, 30);
+  assert_log(h, "a:-1 a:-1 a:-1");
+}
+
+static void a_terminating_system_schedules_nothing(void **state) {
+  host *h = *state;
+  tp_tick *tick = NULL;
+  tp_terminate(h->system);
+  size_t before = host_values_alive(h);
+  assert_int_equal(tp_schedule(h->system, host_code(h, log_time), 0, 0, &tick), TP_ETERMINATED);
+  assert_null(tick);
+  assert_int_equal(host_values_alive(h), before);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       HOST_TEST("TMR-5 a timer fires when it is due, not before", fires_when_due),
@@ -585,6 +638,13 @@ int main(void) {
       HOST_TEST("SYS-8 a system can be freed while a function of a timer waits",
                 a_system_can_be_freed_while_a_function_waits),
       HOST_TEST("TMR-6 handles outlive their system", handles_outlive_the_system),
+      HOST_TEST("TMR-5 time can pass in a job without deadlines", time_can_pass_without_deadlines),
+      HOST_TEST("DISP-2 a function that is due waits for no actor's turn",
+                a_function_that_is_due_waits_for_no_turn),
+      HOST_TEST("TMR-3 fixed delay goes on after a failure that is resumed",
+                fixed_delay_goes_on_after_a_failure),
+      HOST_TEST("TMR-6 a terminating system schedules nothing",
+                a_terminating_system_schedules_nothing),
   };
   return cmocka_run_group_tests_name("timer", tests, NULL, NULL);
 }

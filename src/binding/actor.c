@@ -112,9 +112,7 @@ static int answer(lua_State *L, tpl_ref *u, bool failed) {
 }
 
 /* actor:reply(value) -> true | false when nobody is to be answered          ASK-5 */
-static int actor_reply(lua_State *L) {
-  return answer(L, tpl_check_actor(L, 1, "reply"), false);
-}
+static int actor_reply(lua_State *L) { return answer(L, tpl_check_actor(L, 1, "reply"), false); }
 
 /* actor:fail(err)                                                           ASK-5 */
 static int actor_fail(lua_State *L) {

@@ -1,14 +1,14 @@
 /* The binding: Lua values to engine values and back, Lua functions as the engine's jobs.
  *
- * Three structs matter here. A core is one opening of the module. A host is a system as Lua sees it: a
- * userdata with the engine's system, its loop, and the Lua values the engine holds. A coro is a
- * coroutine that runs user code for a host.
+ * Three structs matter here. A core is one opening of the module. A host is a system as Lua sees
+ * it: a userdata with the engine's system, its loop, and the Lua values the engine holds. A coro is
+ * a coroutine that runs user code for a host.
  *
  * Everything the engine holds of Lua's is anchored in one table a system and named by a slot with
- * a count. That table, and all else a host keeps in Lua, lives on the stack of a thread of the host's
- * own ("aux"), which is reachable from the system's userdata alone: so a system with closures
- * that refer to it can be collected. Nothing but what is shown here touches that stack, and nothing on
- * it ever allocates outside a protected call.
+ * a count. That table, and all else a host keeps in Lua, lives on the stack of a thread of the
+ * host's own ("aux"), which is reachable from the system's userdata alone: so a system with
+ * closures that refer to it can be collected. Nothing but what is shown here touches that stack,
+ * and nothing on it ever allocates outside a protected call.
  *
  * Lua errors begin here and end here: an engine function is never running when one is raised. */
 #ifndef TPL_BINDING_H
@@ -29,11 +29,13 @@ typedef struct tpl_task tpl_task;
 
 /* Metatables of the Lua side that have a meaning for the engine, compared by address. */
 struct tpl_core {
-  const void *error_mt;     /* values that fail an ask */
-  const void *broadcast_mt; /* troupe.Broadcast(m): [1] is m */
+  const void *error_mt;       /* values that fail an ask */
+  const void *broadcast_mt;   /* troupe.Broadcast(m): [1] is m */
   const void *dead_letter_mt; /* events whose loss is no dead letter */
-  const void *signal_mt;    /* troupe.PoisonPill and its like: [1] is the tp_signal */
-  tpl_host *running;        /* whose code runs now, or NULL */
+  const void *signal_mt;      /* troupe.PoisonPill and its like: [1] is the tp_signal */
+  tpl_host *running;          /* whose code runs now, or NULL */
+  tpl_host *hosts;            /* that have not been taken apart */
+  bool closed;                /* its state is being closed: no more hosts */
 };
 
 /* User values of a core: what the Lua side gave to core.setup. */
@@ -74,8 +76,18 @@ void *tpl_test(lua_State *L, int index, const void *magic, size_t size);
 /* Gives the userdata on top of L the metatable that the core has at `place`. */
 void tpl_set_metatable(lua_State *L, int place);
 
-/* Registers functions with the core, which is at `core`, as their upvalue, into the table on top. */
+/* Registers functions in the table on top, with the core at index `core` as their upvalue. */
 void tpl_set_functions(lua_State *L, int core, const luaL_Reg *functions);
+
+/* Userdata of ours that a host can release when Lua will not: objects that a finalizer makes while
+ * the state is being closed get no finalizer of their own. */
+typedef struct tpl_owned {
+  struct tpl_owned *next, **link; /* link NULL: in no list */
+  void (*release)(struct tpl_owned *o);
+} tpl_owned;
+
+void tpl_own(tpl_host *h, tpl_owned *o, void (*release)(tpl_owned *o));
+void tpl_disown(tpl_owned *o);
 
 /* ---- Hosts ------------------------------------------------------------------------------ */
 
@@ -93,9 +105,9 @@ enum {
 };
 
 typedef struct tpl_anchors {
-  uint32_t *slots;     /* of slot i + 1: its count, or TPL_FREE and the next free slot */
-  uint32_t capacity;   /* slots that are in the table too */
-  uint32_t room;       /* of `slots` */
+  uint32_t *slots;   /* of slot i + 1: its count, or TPL_FREE and the next free slot */
+  uint32_t capacity; /* slots that are in the table too */
+  uint32_t room;     /* of `slots` */
   uint32_t used;
   uint32_t first_free; /* 0: none */
 } tpl_anchors;
@@ -104,7 +116,9 @@ typedef struct tpl_anchors {
 
 struct tpl_host {
   const void *magic;
-  tp_system *system; /* NULL once it has been taken apart */
+  tpl_host *next, **link; /* in the core's list */
+  tpl_owned *owned;       /* timer handles and tasks */
+  tp_system *system;      /* NULL once it has been taken apart */
   tpl_core *core;
   tp_loop *loop; /* made when first slept in; a system in virtual time has none */
   lua_State *aux;
@@ -155,6 +169,9 @@ int tpl_push_event(lua_State *L, tpl_host *h, const tp_event *e);
 
 void tpl_open_host(lua_State *L, int core);
 
+/* Takes every host of the core apart: the state is being closed. */
+void tpl_close_core(tpl_core *core);
+
 /* ---- Values ----------------------------------------------------------------------------- */
 
 /* Room for `n` more anchors, so that anchoring as many cannot raise. Raises when out of memory. */
@@ -193,6 +210,9 @@ tpl_ref *tpl_check_ref(lua_State *L, int index, const char *where, const char *w
 
 /* Pushes the one userdata of `r` (borrowed). */
 void tpl_push_ref(lua_State *L, tpl_host *h, tp_ref *r);
+
+/* Gives back the count that a ref's userdata holds; the ref is gone then. */
+void tpl_ref_release(tpl_ref *r);
 
 /* Pushes the path as text. */
 void tpl_push_path(lua_State *L, const tp_ref *r);
@@ -283,12 +303,13 @@ typedef enum tpl_task_state {
 
 struct tpl_task {
   const void *magic;
+  tpl_owned owned;
   tpl_waiter waiter; /* TPL_WAITER_TASK: what its token points to */
   tpl_host *host;
-  tpl_coro *coro; /* while it runs or waits */
-  tp_value anchor; /* of its userdata, while it is not over */
-  uint8_t state;  /* tpl_task_state */
-  bool cancelled; /* its next wait ends it */
+  tpl_coro *coro;   /* while it runs or waits */
+  tp_value anchor;  /* of its userdata, while it is not over */
+  uint8_t state;    /* tpl_task_state */
+  bool cancelled;   /* its next wait ends it */
   tp_ref **waiters; /* slots of those who await it, counted */
   uint32_t waiting, capacity;
 };
@@ -303,8 +324,8 @@ int tpl_go(lua_State *L);
 /* Pushes the function and the arguments of the task that `c` is to run; gives their number. */
 int tpl_task_begin(lua_State *L, tpl_coro *c);
 
-/* The task has returned what is on L from `first` on; has raised the error below the traceback on top
- * of L; or was closed in a wait. May raise when out of memory, but the last. */
+/* The task has returned what is on L from `first` on; has raised the error below the traceback on
+ * top of L; or was closed in a wait. May raise when out of memory, but the last. */
 void tpl_task_returned(lua_State *L, tpl_task *t, int first);
 void tpl_task_failed(lua_State *L, tpl_task *t);
 void tpl_task_closed(tpl_task *t);

@@ -27,8 +27,8 @@ int tpl_misuse(lua_State *L, const char *format, ...) {
 tp_time tpl_check_duration(lua_State *L, int index, bool positive, const char *what) {
   double ms = lua_type(L, index) == LUA_TNUMBER ? lua_tonumber(L, index) : NAN;
   if (!isfinite(ms) || ms < 0 || (positive && ms == 0)) {
-    const char *got = lua_type(L, index) == LUA_TNUMBER ? lua_tostring(L, index)
-                                                        : luaL_typename(L, index);
+    const char *got =
+        lua_type(L, index) == LUA_TNUMBER ? lua_tostring(L, index) : luaL_typename(L, index);
     tpl_misuse(L, "%s must be a %s finite number of milliseconds (got %s)", what,
                positive ? "positive" : "non-negative", got);
   }
@@ -72,8 +72,9 @@ static const void *address_field(lua_State *L, const char *name) {
   return address;
 }
 
-/* core.setup{ error_metatable, broadcast_metatable, dead_letter_metatable, signal_metatable, and the
- * functions misuse, fault, broadcast, signal, initialization_error, task_failed, coroutine_failed }: once, before all else */
+/* core.setup{ error_metatable, broadcast_metatable, dead_letter_metatable, signal_metatable, and
+ * the functions misuse, fault, broadcast, signal, initialization_error, task_failed,
+ * coroutine_failed }: once, before all else */
 static int core_setup(lua_State *L) {
   tpl_core *c = tpl_core_here(L);
   luaL_checktype(L, 1, LUA_TTABLE);
@@ -87,18 +88,26 @@ static int core_setup(lua_State *L) {
   return 0;
 }
 
+/* The core is made before all else of ours, so it is finalized after it, and takes apart what is
+ * left: hosts that a finalizer made while the state was being closed. */
+static int core_gc(lua_State *L) {
+  tpl_close_core(lua_touserdata(L, 1));
+  return 0;
+}
+
 __attribute__((visibility("default"))) int luaopen_troupe_core(lua_State *L);
 
 int luaopen_troupe_core(lua_State *L) {
-  static const luaL_Reg functions[] = {{"setup", core_setup},
-                                       {"spawn", tpl_spawn},
-                                       {"go", tpl_go},
-                                       {"sleep", tpl_sleep},
-                                       {"resolve", tpl_resolve_path},
-                                       {NULL, NULL}};
+  static const luaL_Reg functions[] = {
+      {"setup", core_setup}, {"spawn", tpl_spawn},          {"go", tpl_go},
+      {"sleep", tpl_sleep},  {"resolve", tpl_resolve_path}, {NULL, NULL}};
   tpl_core *c = lua_newuserdatauv(L, sizeof *c, TPL_CORE_VALUES);
   int core = lua_gettop(L);
   *c = (tpl_core){0};
+  lua_createtable(L, 0, 1);
+  lua_pushcfunction(L, core_gc);
+  lua_setfield(L, -2, "__gc");
+  lua_setmetatable(L, core);
   lua_newtable(L);
   tpl_set_functions(L, core, functions);
   tpl_open_host(L, core);

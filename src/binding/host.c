@@ -62,10 +62,18 @@ static uint64_t seed_option(lua_State *L) {
   return seed;
 }
 
+static void link_host(tpl_host *h) {
+  h->next = h->core->hosts;
+  h->link = &h->core->hosts;
+  if (h->next != NULL) h->next->link = &h->next;
+  h->core->hosts = h;
+}
+
 /* core.new_system{ name, seed, throughput, drain_timeout_ms, virtual, on_event } */
 static int core_new_system(lua_State *L) {
   luaL_checktype(L, 1, LUA_TTABLE);
   lua_settop(L, 1);
+  if (tpl_core_here(L)->closed) return luaL_error(L, "the Lua state is being closed");
   tpl_host *h = lua_newuserdatauv(L, sizeof *h, 1); /* 2 */
   memset(h, 0, sizeof *h);
   h->magic = &tpl_system_magic;
@@ -91,6 +99,7 @@ static int core_new_system(lua_State *L) {
     h->system = NULL;
     return luaL_error(L, "not enough memory");
   }
+  link_host(h);
   lua_settop(L, 2);
   return 1;
 }
@@ -104,11 +113,40 @@ static void end_jobs(tpl_host *h) {
   }
 }
 
+void tpl_own(tpl_host *h, tpl_owned *o, void (*release)(tpl_owned *o)) {
+  o->release = release;
+  o->next = h->owned;
+  o->link = &h->owned;
+  if (o->next != NULL) o->next->link = &o->next;
+  h->owned = o;
+}
+
+void tpl_disown(tpl_owned *o) {
+  if (o->link == NULL) return;
+  *o->link = o->next;
+  if (o->next != NULL) o->next->link = o->link;
+  o->link = NULL;
+}
+
+static void release_owned(tpl_host *h) {
+  while (h->owned != NULL) h->owned->release(h->owned);
+}
+
+/* Whoever still holds a ref holds one that is gone. */
+static void release_refs(tpl_host *h) {
+  lua_pushnil(h->aux);
+  while (lua_next(h->aux, TPL_REFS) != 0) {
+    tpl_ref_release(lua_touserdata(h->aux, -1));
+    lua_pop(h->aux, 1);
+  }
+}
+
 /* Runs no user code: the system may be collected at any time, or with the state. */
-static int host_gc(lua_State *L) {
-  tpl_host *h = lua_touserdata(L, 1);
+static void take_apart(tpl_host *h) {
   tp_system *s = h->system;
-  if (s == NULL) return 0;
+  if (s == NULL) return;
+  *h->link = h->next;
+  if (h->next != NULL) h->next->link = h->link;
   end_jobs(h);
   h->system = NULL;
   tp_system_free(s);
@@ -116,7 +154,18 @@ static int host_gc(lua_State *L) {
   tp_loop_free(h->loop);
   h->loop = NULL;
   tpl_free_anchors(h);
+  release_owned(h);
+  release_refs(h);
+}
+
+static int host_gc(lua_State *L) {
+  take_apart(lua_touserdata(L, 1));
   return 0;
+}
+
+void tpl_close_core(tpl_core *core) {
+  core->closed = true;
+  while (core->hosts != NULL) take_apart(core->hosts);
 }
 
 /* ---- Driven ----------------------------------------------------------------------------- */
@@ -197,7 +246,7 @@ static int host_now(lua_State *L) {
   return 1;
 }
 
-/* core.wall_clock(system) -> seconds since 1970, for logs; in virtual time since the system began */
+/* core.wall_clock(system) -> seconds since 1970, for logs; virtual ones in virtual time */
 static int core_wall_clock(lua_State *L) {
   tpl_host *h = test_host(L, 1);
   bool is_virtual = h != NULL && h->is_virtual;
@@ -221,7 +270,7 @@ static int core_system_name(lua_State *L) {
 }
 
 static const char *const event_names[TP_EVENT_KINDS] = {
-    "actor_started", "actor_restarted", "actor_stopped", "actor_failed",
+    "actor_started", "actor_restarted", "actor_stopped",   "actor_failed",
     "hook_failed",   "dead_letter",     "message_dropped", "warning"};
 
 /* core.want_events(system, { kind = true, ... }) */

@@ -38,12 +38,21 @@ void tpl_push_ref(lua_State *L, tpl_host *h, tp_ref *r) {
   tp_ref_retain(r);
 }
 
-static int ref_gc(lua_State *L) {
-  tpl_ref *u = lua_touserdata(L, 1);
+void tpl_ref_release(tpl_ref *u) {
   tp_ref *r = u->ref;
   u->ref = NULL;
   if (r != NULL) tp_ref_release(r);
+}
+
+static int ref_gc(lua_State *L) {
+  tpl_ref_release(lua_touserdata(L, 1));
   return 0;
+}
+
+/* A ref whose system has been taken apart with the Lua state, while finalizers still run. */
+static bool is_gone(lua_State *L, int index) {
+  const tpl_ref *u = tpl_test(L, index, &tpl_ref_magic, sizeof *u);
+  return u != NULL && u->ref == NULL;
 }
 
 typedef size_t render(const tp_ref *r, char *buffer, size_t size);
@@ -96,6 +105,10 @@ static tp_ref *default_sender(const tpl_ref *target) {
 
 /* ref:tell(message [, sender]) -> true | nil, err                TELL-1, TELL-3, MBX-3 */
 static int ref_tell(lua_State *L) {
+  if (is_gone(L, 1)) {
+    lua_pushboolean(L, 1); /* nobody is left to hear of it (SYS-7) */
+    return 1;
+  }
   tpl_ref *target = tpl_check_ref(L, 1, "tell", "the target");
   tp_ref *sender = NULL;
   if (!lua_isnoneornil(L, 3)) {
@@ -106,7 +119,6 @@ static int ref_tell(lua_State *L) {
     sender = default_sender(target);
   }
   tpl_host *h = target->host;
-  if (h->system == NULL) return push_status(L, target, TP_OK); /* nobody is left to hear of it */
   int status = tp_tell(target->ref, tpl_value(L, h, 2), sender);
   if (tp_terminated(h->system) && !h->driving) tpl_settle(L, h); /* its dead letter is heard */
   return push_status(L, target, status);
@@ -129,6 +141,7 @@ static int ref_ask(lua_State *L) {
 
 /* ref:stop()                                                     STOP-1 */
 static int ref_stop(lua_State *L) {
+  if (is_gone(L, 1)) return 0;
   tpl_ref *target = tpl_check_ref(L, 1, "stop", "the target");
   if (tp_ref_is_actor(target->ref) && target->host->system != NULL) {
     return push_status(L, target, tp_stop(target->ref));

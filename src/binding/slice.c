@@ -1,5 +1,6 @@
-/* The slice: one coroutine runs job after job. A handler that waits takes the coroutine with it, and
- * the slice goes on in another; its continuation here reports the end, and it goes on as a slice. */
+/* The slice: one coroutine runs job after job. A handler that waits takes the coroutine with it,
+ * and the slice goes on in another; its continuation here reports the end, and it goes on as a
+ * slice. */
 #include "binding.h"
 
 /* Places on a slice's stack. */
@@ -108,7 +109,7 @@ static int job_ended(lua_State *L, int status, lua_KContext context) {
 /* ---- Calls that may not wait ------------------------------------------------------------ */
 
 /* A message handler: keeps the traceback beside the error. */
-static int catch(lua_State *L) {
+static int catch (lua_State *L) {
   lua_settop(L, 1);
   lua_createtable(L, 2, 0);
   lua_insert(L, 1);

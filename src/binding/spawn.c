@@ -88,7 +88,7 @@ static uint32_t read_hooks(lua_State *L, int recipe) {
 
 static void read_routing(lua_State *L, int recipe, tp_behavior_spec *spec) {
   static const char *const routings[] = {
-      "none",   "round_robin",    "random", "broadcast", "smallest_mailbox",
+      "none",   "round_robin",     "random", "broadcast", "smallest_mailbox",
       "custom", "first_completed", NULL};
   static const char *const on_stop[] = {"remove", "keep", "respawn", NULL};
   spec->routing = (tp_routing)choice_field(L, recipe, "routing", routings);

@@ -1,5 +1,5 @@
-/* Tasks: coroutines that the runtime runs (ASK-11). A task's userdata keeps, in its user value, first
- * its function and arguments, then what it returned or raised. */
+/* Tasks: coroutines that the runtime runs (ASK-11). A task's userdata keeps, in its user value,
+ * first its function and arguments, then what it returned or raised. */
 #include <stdlib.h>
 
 #include "binding.h"
@@ -13,6 +13,16 @@ static tpl_task *check_task(lua_State *L, const char *where) {
     tpl_misuse(L, "%s: call it on a task (got %s)", where, luaL_typename(L, 1));
   }
   return t;
+}
+
+static void forget_waiters(tpl_owned *o) {
+  tpl_task *t = (tpl_task *)(void *)((char *)o - offsetof(tpl_task, owned));
+  tpl_disown(o);
+  for (uint32_t i = 0; i < t->waiting; i++) tp_ref_release(t->waiters[i]);
+  t->waiting = 0;
+  free(t->waiters);
+  t->waiters = NULL;
+  t->capacity = 0;
 }
 
 static bool is_over(const tpl_task *t) { return t->state >= TPL_TASK_DONE; }
@@ -34,7 +44,9 @@ int tpl_go(lua_State *L) {
   lua_setfield(L, 2, "n");
 
   tpl_task *t = lua_newuserdatauv(L, sizeof *t, USER_VALUES);
-  *t = (tpl_task){.magic = &tpl_task_magic, .waiter = TPL_WAITER_TASK, .host = h, .state = TPL_TASK_RUNNING};
+  *t = (tpl_task){
+      .magic = &tpl_task_magic, .waiter = TPL_WAITER_TASK, .host = h, .state = TPL_TASK_RUNNING};
+  tpl_own(h, &t->owned, forget_waiters);
   tpl_set_metatable(L, TPL_CORE_TASK_MT);
   lua_pushvalue(L, 2);
   lua_setiuservalue(L, 3, HELD);
@@ -124,7 +136,7 @@ static bool is_awaited(const tpl_task *t) {
 
 void tpl_task_failed(lua_State *L, tpl_task *t) {
   tpl_host *h = t->host;
-  lua_insert(L, -2); /* trace, error */
+  lua_insert(L, -2);           /* trace, error */
   if (!lua_toboolean(L, -1)) { /* whoever awaits it looks for an error that is true */
     lua_pushfstring(L, "(error object is a %s value)", luaL_typename(L, -1));
     lua_replace(L, -2);
@@ -248,11 +260,7 @@ static int task_status(lua_State *L) {
 
 static int task_gc(lua_State *L) {
   tpl_task *t = lua_touserdata(L, 1);
-  for (uint32_t i = 0; i < t->waiting; i++) tp_ref_release(t->waiters[i]);
-  t->waiting = 0;
-  free(t->waiters);
-  t->waiters = NULL;
-  t->capacity = 0;
+  forget_waiters(&t->owned);
   return 0;
 }
 

@@ -3,6 +3,7 @@
 
 typedef struct handle {
   const void *magic;
+  tpl_owned owned;
   tp_tick *tick; /* counted */
   tpl_host *host;
 } handle;
@@ -15,10 +16,18 @@ static handle *check_handle(lua_State *L, const char *where) {
   return t;
 }
 
+static void release_handle(tpl_owned *o) {
+  handle *t = (handle *)(void *)((char *)o - offsetof(handle, owned));
+  tpl_disown(o);
+  if (t->tick != NULL) tp_tick_release(t->tick);
+  t->tick = NULL;
+}
+
 /* A handle that holds nothing yet, so that nothing is lost when making it raises. */
 static handle *new_handle(lua_State *L, tpl_host *h) {
   handle *t = lua_newuserdatauv(L, sizeof *t, 1);
   *t = (handle){.magic = &tpl_timer_magic, .host = h};
+  tpl_own(h, &t->owned, release_handle);
   tpl_set_metatable(L, TPL_CORE_TIMER_MT);
   tpl_push_aux(L, h, TPL_SYSTEM); /* as with refs */
   lua_setiuservalue(L, -2, 1);
@@ -74,8 +83,7 @@ static int core_timer_active(lua_State *L) {
 
 static int handle_gc(lua_State *L) {
   handle *t = lua_touserdata(L, 1);
-  if (t->tick != NULL) tp_tick_release(t->tick);
-  t->tick = NULL;
+  release_handle(&t->owned);
   return 0;
 }
 

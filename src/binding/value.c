@@ -126,8 +126,7 @@ tp_value tpl_value_plain(lua_State *L, tpl_host *h, int index) {
   switch (lua_type(L, index)) {
     case LUA_TNIL:
     case LUA_TNONE: return tp_nil();
-    case LUA_TBOOLEAN:
-      return (tp_value){.type = TP_BOOLEAN, .as.boolean = lua_toboolean(L, index)};
+    case LUA_TBOOLEAN: return (tp_value){.type = TP_BOOLEAN, .as.boolean = lua_toboolean(L, index)};
     case LUA_TNUMBER:
       if (lua_isinteger(L, index)) return tp_integer(lua_tointeger(L, index));
       return (tp_value){.type = TP_NUMBER, .as.number = lua_tonumber(L, index)};

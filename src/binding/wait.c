@@ -1,6 +1,6 @@
-/* Waiting, from wherever user code stands: a handler or a task (the coroutine parks), a coroutine of
- * the user's own (the same, when nothing of ours is below it), or the main chunk (the system is driven
- * until the answer is there). */
+/* Waiting, from wherever user code stands: a handler or a task (the coroutine parks), a coroutine
+ * of the user's own (the same, when nothing of ours is below it), or the main chunk (the system is
+ * driven until the answer is there). */
 #include "binding.h"
 
 typedef enum place {

@@ -16,14 +16,14 @@
 
 /* From TP_PHASE_STOPPING on there is no way back. */
 typedef enum tp_phase {
-  TP_PHASE_STARTING,      /* pre_start has not ended */
-  TP_PHASE_RUNNING,       /* handles messages */
-  TP_PHASE_FAILED,        /* waits for its supervisor's decision */
-  TP_PHASE_PRE_RESTART,   /* pre_restart of the old incarnation has not ended */
-  TP_PHASE_RESTARTING,    /* waits for its children to stop */
-  TP_PHASE_POST_RESTART,  /* post_restart of the new incarnation has not ended */
-  TP_PHASE_STOPPING,      /* waits for its children to stop */
-  TP_PHASE_POST_STOP,     /* post_stop has not ended */
+  TP_PHASE_STARTING,     /* pre_start has not ended */
+  TP_PHASE_RUNNING,      /* handles messages */
+  TP_PHASE_FAILED,       /* waits for its supervisor's decision */
+  TP_PHASE_PRE_RESTART,  /* pre_restart of the old incarnation has not ended */
+  TP_PHASE_RESTARTING,   /* waits for its children to stop */
+  TP_PHASE_POST_RESTART, /* post_restart of the new incarnation has not ended */
+  TP_PHASE_STOPPING,     /* waits for its children to stop */
+  TP_PHASE_POST_STOP,    /* post_stop has not ended */
   TP_PHASE_STOPPED,
 } tp_phase;
 
@@ -41,7 +41,7 @@ typedef struct tp_family {
 } tp_family;
 
 typedef struct tp_extra {
-  tp_link ticks; /* timers of this incarnation */
+  tp_link ticks;          /* timers of this incarnation */
   tp_value reason, trace; /* of the failure that is being dealt with */
   tp_envelope failed;     /* what it was handling; its asker is not let go of before the decision */
   tp_window restarts;     /* granted to it lately (SUP-5) */
@@ -54,7 +54,7 @@ typedef struct tp_actor {
   tp_ref ref; /* first: a ref to an actor is its cell */
   tp_runnable run;
   tp_ring mailbox;
-  tp_job *job;      /* in hand: running, or waiting for `waits_for` */
+  tp_job *job; /* in hand: running, or waiting for `waits_for` */
   tp_slot *waits_for;
   tp_behavior *behavior; /* NULL for guardians */
   tp_value state;        /* the host's, of this incarnation */

@@ -3,9 +3,7 @@
 #include "alloc.h"
 #include "system.h"
 
-static size_t fault_size(uint32_t members) {
-  return sizeof(tp_fault) + members * sizeof(tp_value);
-}
+static size_t fault_size(uint32_t members) { return sizeof(tp_fault) + members * sizeof(tp_value); }
 
 tp_fault *tp_fault_new(tp_system *s, const char *code, tp_ref *subject, uint32_t members) {
   tp_fault *f = tp_alloc(s, fault_size(members));

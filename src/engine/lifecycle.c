@@ -439,8 +439,7 @@ int tp_actor_spawn(tp_actor *parent, tp_behavior *behavior, const char *name, si
   return TP_OK;
 }
 
-int tp_spawn(tp_ref *parent, tp_behavior *behavior, const char *name, size_t length,
-             tp_ref **out) {
+int tp_spawn(tp_ref *parent, tp_behavior *behavior, const char *name, size_t length, tp_ref **out) {
   tp_system *s = parent->system;
   if (s->freed || tp_terminating(s)) return TP_ETERMINATED;
   if (!tp_actor_can_spawn(parent)) return TP_ESTOPPED;

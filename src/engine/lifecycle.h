@@ -10,9 +10,9 @@
 #include "actor.h"
 
 typedef enum tp_turn {
-  TP_TURN_JOB,   /* a job was made */
-  TP_TURN_USED,  /* it has had its share; there may be more to do */
-  TP_TURN_IDLE,  /* nothing to do until something happens */
+  TP_TURN_JOB,  /* a job was made */
+  TP_TURN_USED, /* it has had its share; there may be more to do */
+  TP_TURN_IDLE, /* nothing to do until something happens */
 } tp_turn;
 
 /* As tp_spawn, without asking whether the parent or the system may still spawn. Gives *out. */

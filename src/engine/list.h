@@ -11,7 +11,7 @@ typedef struct tp_link {
 } tp_link;
 
 /* The struct of `type` whose member `member` is at `pointer`. */
-#define TP_CONTAINER(pointer, type, member) \
+#define TP_CONTAINER(pointer, type, member)                                                        \
   ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
 
 static inline void tp_list_init(tp_link *l) { l->next = l->prev = l; }

@@ -20,8 +20,8 @@ void tp_mail_handled(tp_system *s, tp_envelope *e);
 /* Why mail is lost with its actor: "stopped", or "system-terminated" at the system's end. */
 const char *tp_mail_end_reason(const tp_system *s);
 
-/* `e` (taken) is out of the mailbox of `a`, and there is nobody left to answer it: its asker is told why.
- * It was delivered, passed on or counted as shed, so it is no dead letter. */
+/* `e` (taken) is out of the mailbox of `a`, and there is nobody left to answer it: its asker is
+ * told why. It was delivered, passed on or counted as shed, so it is no dead letter. */
 void tp_mail_cut_short(tp_actor *a, tp_envelope *e, const char *reason);
 
 /* `e` (taken), which was queued or in hand, will not be handled by `a`. */
@@ -33,8 +33,8 @@ void tp_mail_drain(tp_actor *a, const char *reason);
 /* Mail that never got into a mailbox: dead-letters `message` (borrowed), or tells the asker. */
 void tp_mail_refused(tp_actor *a, tp_value message, tp_ref *sender, const char *reason);
 
-/* `e` (taken), in the hand of a router, cannot be routed: an asker is told `code`. It is dead-lettered
- * if there is none, or `always`. */
+/* `e` (taken), in the hand of a router, cannot be routed: an asker is told `code`. It is
+ * dead-lettered if there is none, or `always`. */
 void tp_mail_unroutable(tp_actor *a, tp_envelope *e, const char *code, bool always);
 
 #endif

@@ -92,8 +92,8 @@ bool tp_router_gathers(const tp_actor *a) {
   return tp_router_spec(a)->routing == TP_ROUTE_FIRST_COMPLETED;
 }
 
-/* Tells a copy of `e`, which stays in the router's hand. Gives the reason why nobody could be told, or
- * `otherwise`. */
+/* Tells a copy of `e`, which stays in the router's hand. Gives the reason why nobody could be told,
+ * or `otherwise`. */
 static const char *forward(tp_actor *a, const tp_envelope *e, tp_ref *routee,
                            const char *otherwise) {
   tp_value_retain(a->ref.system, e->message);
@@ -184,9 +184,9 @@ static bool may_respawn(tp_actor *a) {
   if (tp_window_grant(a->ref.system, &a->router->respawns, RESPAWN_LIMIT, RESPAWN_WINDOW)) {
     return true;
   }
-  tp_events_publish(a->ref.system, &(tp_event){.kind = TP_EVENT_WARNING,
-                                               .code = "respawn-limit",
-                                               .subject = &a->ref});
+  tp_events_publish(
+      a->ref.system,
+      &(tp_event){.kind = TP_EVENT_WARNING, .code = "respawn-limit", .subject = &a->ref});
   return false;
 }
 
@@ -194,9 +194,9 @@ void tp_router_routee_gone(tp_actor *a, const tp_actor *routee) {
   unsigned number;
   if (!may_respawn(a) || sscanf(routee->label.name, "routee-%u", &number) != 1) return;
   if (spawn_routee(a, number) != TP_OK) {
-    tp_events_publish(a->ref.system, &(tp_event){.kind = TP_EVENT_WARNING,
-                                                 .code = "respawn-failed",
-                                                 .subject = &a->ref});
+    tp_events_publish(
+        a->ref.system,
+        &(tp_event){.kind = TP_EVENT_WARNING, .code = "respawn-failed", .subject = &a->ref});
   }
 }
 

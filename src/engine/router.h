@@ -16,10 +16,10 @@ typedef struct tp_routee {
 struct tp_router {
   tp_routee *routees; /* by number; those that get mail */
   uint32_t count, capacity;
-  uint32_t next;      /* where turns go on, below count when there are routees */
-  uint64_t routed;    /* messages for which a custom strategy was asked */
+  uint32_t next;   /* where turns go on, below count when there are routees */
+  uint64_t routed; /* messages for which a custom strategy was asked */
   tp_window respawns;
-  tp_link scatters;   /* open ones */
+  tp_link scatters; /* open ones */
 };
 
 static inline const tp_behavior_spec *tp_router_spec(const tp_actor *a) {

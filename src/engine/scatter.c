@@ -85,8 +85,7 @@ static void close_leg(tp_scatter *sc, uint32_t i, tp_value result) {
   tp_ref_release(&slot->ref);
 }
 
-void tp_scatter_leg_settled(tp_scatter *sc, uint32_t i, tp_value value, bool failed,
-                            tp_ref *from) {
+void tp_scatter_leg_settled(tp_scatter *sc, uint32_t i, tp_value value, bool failed, tp_ref *from) {
   if (failed) {
     close_leg(sc, i, value);
     if (sc->failed == sc->size) fail(sc, "scatter-failed", sc->size);
@@ -158,9 +157,9 @@ static void ask_all(tp_scatter *sc, tp_value message) {
 /* A bare tell has nobody to answer (SG-4); nor does one that names the router itself. */
 static bool has_reply_target(tp_actor *router, const tp_envelope *e) {
   if (e->sender != NULL && e->sender != &router->ref) return true;
-  tp_events_publish(router->ref.system, &(tp_event){.kind = TP_EVENT_WARNING,
-                                                    .code = "no-reply-target",
-                                                    .subject = &router->ref});
+  tp_events_publish(
+      router->ref.system,
+      &(tp_event){.kind = TP_EVENT_WARNING, .code = "no-reply-target", .subject = &router->ref});
   return false;
 }
 

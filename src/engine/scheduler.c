@@ -129,8 +129,8 @@ bool tp_next(tp_system *s, tp_job *job) {
 }
 
 bool tp_ready(const tp_system *s) {
-  return s->decisions != NULL || s->events.count > 0 || s->due.first != NULL ||
-         s->turn != NULL || s->ready.first != NULL || tp_system_drained(s);
+  return s->decisions != NULL || s->events.count > 0 || s->due.first != NULL || s->turn != NULL ||
+         s->ready.first != NULL || tp_system_drained(s);
 }
 
 void tp_done(tp_job *job) {

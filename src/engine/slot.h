@@ -20,13 +20,13 @@ typedef struct tp_slot {
   tp_ref ref; /* first: a ref to a slot is the slot */
   tp_runnable run;
   tp_timer timer;
-  tp_link open;         /* in the system's list of open slots */
-  tp_ref *target;       /* who was asked, counted, or NULL */
-  tp_time budget;       /* its timeout, for the error */
-  tp_outcome outcome;   /* counted, once settled */
-  struct tp_actor *waiter; /* the actor whose job waits here, or NULL */
-  tp_job *job;          /* a job outside any actor that waits here, or NULL */
-  void *token;          /* the host's, for whoever waits */
+  tp_link open;               /* in the system's list of open slots */
+  tp_ref *target;             /* who was asked, counted, or NULL */
+  tp_time budget;             /* its timeout, for the error */
+  tp_outcome outcome;         /* counted, once settled */
+  struct tp_actor *waiter;    /* the actor whose job waits here, or NULL */
+  tp_job *job;                /* a job outside any actor that waits here, or NULL */
+  void *token;                /* the host's, for whoever waits */
   struct tp_scatter *scatter; /* the scatter of which this is a leg, or NULL */
   uint32_t leg;
   uint32_t requests; /* queued or in hand */
@@ -47,9 +47,9 @@ tp_slot *tp_slot_open_leg(tp_system *s, tp_ref *target, struct tp_scatter *scatt
 /* The deadline has passed. */
 void tp_slot_expire(tp_slot *slot);
 
-/* A request with this slot as its sender was queued, was handled, or was lost with `actor` (then the
- * slot may fail with `code`). Losing one is true when its asker needs no dead letter: it has been told,
- * or had its answer already. */
+/* A request with this slot as its sender was queued, was handled, or was lost with `actor` (then
+ * the slot may fail with `code`). Losing one is true when its asker needs no dead letter: it has
+ * been told, or had its answer already. */
 void tp_slot_request_queued(tp_slot *slot);
 void tp_slot_request_handled(tp_slot *slot);
 bool tp_slot_request_lost(tp_slot *slot, tp_ref *actor, const char *code);

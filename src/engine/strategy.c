@@ -17,7 +17,7 @@ static uint32_t any(tp_actor *router) {
   return (uint32_t)tp_random(router->ref.system, router->router->count);
 }
 
-/* What stands before a new message: a message in hand counts, or a stalled routee would look idle. */
+/* What stands before a new message; one in hand counts, or a stalled routee would look idle. */
 static size_t depth(const tp_actor *routee) {
   return (size_t)routee->mailbox.count + (routee->job != NULL ? 1 : 0);
 }

@@ -28,10 +28,10 @@ struct tp_system {
   tp_time now;
 
   tp_ready_queue ready;
-  tp_ready_queue due; /* functions of timers */
-  tp_actor *turn;       /* whose turn it is, counted, or NULL */
-  uint32_t turn_left;   /* messages it may still handle */
-  tp_actor *decisions;  /* failed actors whose decider is to be asked, the latest first */
+  tp_ready_queue due;  /* functions of timers */
+  tp_actor *turn;      /* whose turn it is, counted, or NULL */
+  uint32_t turn_left;  /* messages it may still handle */
+  tp_actor *decisions; /* failed actors whose decider is to be asked, the latest first */
   tp_events events;
   tp_timers timers;
   void *ring_pool[TP_RING_CLASSES]; /* buffers of empty mailboxes, by size */
@@ -50,8 +50,8 @@ struct tp_system {
   uint8_t phase;     /* tp_system_phase */
   bool freed;        /* the host has let go; only stale refs are left */
 
-  uint64_t uids;    /* given so far */
-  size_t holders;   /* of this struct: the host, and each ref */
+  uint64_t uids;  /* given so far */
+  size_t holders; /* of this struct: the host, and each ref */
   size_t actors, queued, asks, scatters, waits, bytes;
 
   char *name;
@@ -66,7 +66,7 @@ static inline bool tp_system_stopping(const tp_system *s) {
   return s->phase >= TP_SYSTEM_STOPPING_USER;
 }
 
-/* It is draining, and no handler has anything left to wait for; to be asked when nothing is ready. */
+/* It is draining, and no handler waits any more; to be asked when nothing is ready. */
 bool tp_system_drained(const tp_system *s);
 
 /* Nothing can run: goes on with terminating if that was what it waited for. True when it did. */

@@ -2,7 +2,7 @@
  *
  * A tick that has fired waits in the actor's mailbox or in the ready queue. Cancelling takes that
  * one back too (TMR-2): what is queued is the timer itself, and it is asked when its turn comes. A
- * timer never has more than one tick waiting; those of a fixed rate that would pile up are skipped. */
+ * timer never has more than one tick waiting; those of a fixed rate that pile up are skipped. */
 #ifndef TP_TICK_H
 #define TP_TICK_H
 
@@ -12,17 +12,17 @@
 
 struct tp_tick {
   uint32_t count;
-  uint8_t repeat;  /* tp_repeat */
-  bool active;     /* neither cancelled nor over */
-  bool waiting;    /* its tick is queued, and not taken up yet */
+  uint8_t repeat; /* tp_repeat */
+  bool active;    /* neither cancelled nor over */
+  bool waiting;   /* its tick is queued, and not taken up yet */
   tp_system *system;
   tp_actor *owner; /* NULL: the system's */
   tp_link link;    /* in the owner's list, while active */
   tp_timer timer;
   tp_runnable run;
-  tp_time due;     /* when it was due last, for the grid */
+  tp_time due; /* when it was due last, for the grid */
   tp_time interval;
-  tp_value value;  /* the message or the function */
+  tp_value value; /* the message or the function */
 };
 
 /* Its deadline has passed. */

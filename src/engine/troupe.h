@@ -126,8 +126,9 @@ typedef struct tp_system_options {
 int tp_system_new(const tp_host *host, const tp_system_options *options, tp_system **out);
 
 /* Ends a system at once and without running user code: all memory but that of refs is given back,
- * every ref turns stale. Values of the host's are not given back one by one: all are over. Jobs that have not ended are over with it; their structs must still be there. Refs may
- * outlive the system. */
+ * every ref turns stale. Values of the host's are not given back one by one: all are over. Jobs
+ * that have not ended are over with it; their structs must still be there. Refs may outlive the
+ * system. */
 void tp_system_free(tp_system *s);
 
 const char *tp_system_name(const tp_system *s);
@@ -141,8 +142,8 @@ bool tp_terminated(const tp_system *s);  /* when the last actor has stopped */
 /* Moves the clock; it never moves back. Deadlines that are due take effect in order. */
 void tp_advance(tp_system *s, tp_time now);
 
-/* Moves the clock and lets no deadline pass: before something is armed in a job that has run for a while,
- * so that its delay counts from now (TMR-5). */
+/* Moves the clock and lets no deadline pass: before something is armed in a job that has run for a
+ * while, so that its delay counts from now (TMR-5). */
 void tp_set_now(tp_system *s, tp_time now);
 tp_time tp_now(const tp_system *s);
 tp_time tp_next_deadline(const tp_system *s); /* TP_NEVER when there is none */
@@ -218,7 +219,7 @@ typedef struct tp_behavior_spec {
   uint32_t throughput; /* 0: the system's */
   uint32_t capacity;   /* of the mailbox; 0: no bound */
   tp_overflow overflow;
-  bool keep_children;  /* children survive a restart (LIFE-5) */
+  bool keep_children;      /* children survive a restart (LIFE-5) */
   tp_supervision own;      /* of an actor with this behavior; decider taken */
   tp_supervision children; /* of its children, where they say nothing; decider taken */
 
@@ -264,19 +265,19 @@ tp_ref *tp_child(const tp_ref *parent, const char *name, size_t length);
 
 /* Spawns below `parent` (SPAWN-1). `name` NULL for "$<n>" (PATH-4); it is not checked further.
  * Borrows `behavior`; gives *out. TP_EEXIST, TP_ESTOPPED, TP_ETERMINATED, TP_ENOMEM. */
-int tp_spawn(tp_ref *parent, tp_behavior *behavior, const char *name, size_t length,
-             tp_ref **out);
+int tp_spawn(tp_ref *parent, tp_behavior *behavior, const char *name, size_t length, tp_ref **out);
 
 /* Tells `message` (taken) to `target`, with `sender` (borrowed, or NULL). A stopped actor's mail
- * is dead-lettered, which is no error (TELL-5). To a slot it is a reply (ASK-10). TP_ENOMEM, TP_EFULL. */
+ * is dead-lettered, which is no error (TELL-5). To a slot it is a reply (ASK-10). TP_ENOMEM,
+ * TP_EFULL. */
 int tp_tell(tp_ref *target, tp_value message, tp_ref *sender);
 
 /* Answers `target`: the sender of a message, which may be a slot or an actor. `from` (borrowed, or
  * NULL) is who answers. A value that is an error, or `failed`, fails an ask (ASK-5). */
 int tp_reply(tp_ref *target, tp_value value, bool failed, tp_ref *from);
 
-int tp_stop(tp_ref *actor);       /* after the mail it has (STOP-1) */
-void tp_stop_now(tp_ref *actor);  /* hard: without its mail, abandoning a wait (STOP-2) */
+int tp_stop(tp_ref *actor);        /* after the mail it has (STOP-1) */
+void tp_stop_now(tp_ref *actor);   /* hard: without its mail, abandoning a wait (STOP-2) */
 void tp_stop_after(tp_ref *actor); /* itself: when the job in hand is done (STOP-2) */
 
 /* What the host keeps for the running incarnation of an actor (SPAWN-4); released by the engine
@@ -286,8 +287,8 @@ void tp_actor_set_state(tp_ref *actor, tp_value state);
 tp_behavior *tp_actor_behavior(const tp_ref *actor);
 bool tp_actor_can_spawn(const tp_ref *actor); /* SPAWN-6 */
 
-/* The sender of the message in hand, borrowed (TELL-4). A reply slot that is looked at here may be kept
- * and answered later, also when the actor stops meanwhile. */
+/* The sender of the message in hand, borrowed (TELL-4). A reply slot that is looked at here may be
+ * kept and answered later, also when the actor stops meanwhile. */
 tp_ref *tp_actor_sender(tp_ref *actor);
 
 /* ---- Reply slots ----------------------------------------------------------------------- */
@@ -309,7 +310,7 @@ void tp_slot_settle(tp_ref *slot, tp_value value, bool failed, tp_ref *from);
 /* Settles with a fault: "cancelled", "system-terminated". */
 void tp_slot_fail(tp_ref *slot, const char *code);
 
-/* Lets go of the outcome of a settled slot, which has been looked at: it may hold the slot itself. */
+/* Lets go of the outcome of a settled slot that was looked at: it may hold the slot itself. */
 void tp_slot_clear(tp_ref *slot);
 
 /* The outcome of a settled slot, borrowed. */
@@ -428,8 +429,8 @@ typedef struct tp_job {
   tp_event event;
 } tp_job;
 
-/* Fills `job` with the next piece of user code; false when nothing can run now. One job runs at a time:
- * it ends or waits before the next one is asked for. */
+/* Fills `job` with the next piece of user code; false when nothing can run now. One job runs at a
+ * time: it ends or waits before the next one is asked for. */
 bool tp_next(tp_system *s, tp_job *job);
 
 /* Whether tp_next has something to do. */
