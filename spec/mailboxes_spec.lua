@@ -1,3 +1,4 @@
+local troupe = require "troupe"
 local new_kit = require "spec.support.kit"
 
 describe("mailboxes", function()
@@ -66,5 +67,115 @@ describe("mailboxes", function()
     kit():settle()
 
     assert.are.equal(sent, handled)
+  end)
+
+  describe("with a bound", function()
+    --- Tells the letters of `text` to an actor with that mailbox, and gives what it handled.
+    local function handled(mailbox, text)
+      local seen = {}
+      local ref = kit().system:spawn(function(_, message) seen[#seen + 1] = message end, nil,
+        { mailbox = mailbox })
+      for letter in text:gmatch(".") do ref:tell(letter) end
+      kit():settle()
+      return table.concat(seen)
+    end
+
+    it("MBX-2 is drop-head unless something else is said", function()
+      assert.are.equal("cde", handled({ capacity = 3 }, "abcde"))
+    end)
+
+    it("MBX-2 refuses a policy without a capacity, and a policy that does not exist", function()
+      local function spawn(mailbox)
+        return function() kit().system:spawn(function() end, nil, { mailbox = mailbox }) end
+      end
+
+      assert.error_matches(spawn { overflow = "reject" },
+        "spawn: mailbox%.capacity must be an integer from 1 to 2147483648 %(got nil%)")
+      assert.error_matches(spawn { capacity = 1, overflow = "drop" },
+        'spawn: mailbox%.overflow must be one of .* %(got "drop"%)')
+    end)
+
+    it("MBX-3 drop-head keeps the latest", function()
+      assert.are.equal("cde", handled({ capacity = 3, overflow = "drop-head" }, "abcde"))
+    end)
+
+    it("MBX-3 drop-new keeps the earliest", function()
+      assert.are.equal("ab", handled({ capacity = 2, overflow = "drop-new" }, "abcd"))
+    end)
+
+    it("MBX-3 reject gives the sender an error and keeps the earliest", function()
+      local seen = {}
+      local ref = kit().system:spawn(function(_, message) seen[#seen + 1] = message end, nil,
+        { mailbox = { capacity = 1, overflow = "reject" } })
+
+      assert.is_true(ref:tell("a"))
+      local ok, err = ref:tell("b")
+      kit():settle()
+
+      assert.is_nil(ok)
+      assert.is_true(troupe.is_error(err, "MailboxFullError"))
+      assert.are.same({ "a" }, seen)
+    end)
+
+    it("MBX-3 fails an ask that is shed, at once", function()
+      local busy = kit().system:spawn(function(actor) actor:reply("served") end, nil,
+        { mailbox = { capacity = 1, overflow = "drop-head" } })
+      local function ask() return select(2, busy:ask("x")) end
+
+      local first, second = kit().system:go(ask), kit().system:go(ask)
+      kit():settle()
+
+      assert.is_true(troupe.is_error(first:await(), "MailboxFullError"))
+      assert.is_nil(second:await())
+      assert.are.equal(0, kit():now())
+    end)
+
+    it("MBX-4 leaves the message in hand out of the count", function()
+      local seen = {}
+      local ref = kit().system:spawn(function(_, message)
+        seen[#seen + 1] = message
+        troupe.sleep(10)
+      end, nil, { mailbox = { capacity = 1, overflow = "drop-new" } })
+      ref:tell("in hand")
+      kit():settle()
+
+      ref:tell("queued")
+      ref:tell("shed")
+      kit():advance(100)
+
+      assert.are.same({ "in hand", "queued" }, seen)
+    end)
+
+    it("MBX-5 sheds no signal: a stop comes through a full mailbox", function()
+      local seen = {}
+      local ref = kit().system:spawn(function(_, message) seen[#seen + 1] = message end, nil,
+        { mailbox = { capacity = 1, overflow = "drop-new" } })
+      ref:tell("a")
+      ref:stop()
+      kit():settle()
+
+      assert.are.same({ "a" }, seen)
+      assert.are.equal(0, kit().system:stats().actors)
+    end)
+
+    it("MBX-6 publishes what it sheds, with its policy", function()
+      local dropped = {}
+      kit().system.events:subscribe(function(event)
+        dropped[#dropped + 1] = event.policy .. " " .. event.message .. " " .. event.ref.name
+      end, "message_dropped")
+      for _, policy in ipairs { "drop-head", "drop-new", "reject" } do
+        local ref = kit().system:spawn(function() end, policy .. "-actor",
+          { mailbox = { capacity = 1, overflow = policy } })
+        ref:tell("old")
+        ref:tell("new")
+      end
+      kit():settle()
+
+      assert.are.same({
+        "drop-head old drop-head-actor",
+        "drop-new new drop-new-actor",
+        "reject new reject-actor",
+      }, dropped)
+    end)
   end)
 end)

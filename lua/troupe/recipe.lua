@@ -41,7 +41,7 @@ local hooks_schema = {
 
 local options_schema = {
   mailbox = check.record {
-    capacity = check.integer { min = 1, max = 2 ^ 31, required = true },
+    capacity = check.integer { min = 1, max = 1 << 31, required = true },
     overflow = check.one_of { "drop-head", "drop-new", "reject", default = "drop-head" },
   },
   supervisor_strategy = supervision.rule,
