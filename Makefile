@@ -129,9 +129,9 @@ unexport LUA_PATH_5_4 LUA_CPATH_5_4
 
 FILE ?= examples/hedged_lookup.lua
 
-run: deps-run ## build and run an example; FILE=examples/... for another
+run: deps-run ## build and run an example; FILE=examples/... for another, ARGS=... for arguments
 	@$(MAKE) FLAVOUR=release module
-	@$(IN_TREE) $(LUA) $(FILE)
+	@$(IN_TREE) $(LUA) $(FILE) $(ARGS)
 
 bench: deps-run ## build and measure, with the floor and peers beside it
 	@$(MAKE) FLAVOUR=release module floor

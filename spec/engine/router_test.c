@@ -764,6 +764,26 @@ static void the_turn_of_one_who_leaves_goes_to_the_next(void **state) {
   assert_log(h, "routee-1:1 routee-3:2 routee-1:3");
 }
 
+static void a_router_that_has_drained_can_be_stopped_again(void **state) {
+  host *h = *state;
+  tp_behavior_spec spec = {
+      .routing = TP_ROUTE_ROUND_ROBIN,
+      .size = 1,
+      .routee = host_behavior(h, (tp_behavior_spec){.hooks = 0}),
+  };
+  tp_ref *pool = NULL;
+  assert_int_equal(tp_spawn(host_user(h), host_behavior(h, spec), "pool", 4, &pool), TP_OK);
+  host_run(h);
+  tp_stop(pool);
+  host_run(h);
+  assert_false(tp_ref_alive(pool));
+
+  tp_stop_now(pool);
+  assert_false(tp_ready(h->system));
+  tp_ref_release(pool);
+  host_run(h);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       HOST_TEST("RTR-3 routees are spawned in order in the router's start",
@@ -838,6 +858,8 @@ int main(void) {
       HOST_TEST("RTR-5 a poison pill can be broadcast", a_signal_can_be_broadcast),
       HOST_TEST("RTR-12 the turn of a routee that leaves goes to the next",
                 the_turn_of_one_who_leaves_goes_to_the_next),
+      HOST_TEST("RTR-13 a router that has drained can be stopped again",
+                a_router_that_has_drained_can_be_stopped_again),
   };
   return cmocka_run_group_tests_name("router", tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@ enum {
   KEPT_COROS = 256, /* idle coroutines that are kept */
   JOBS_A_LOOK = 64, /* jobs between two looks at the clock, at most */
   JOBS_A_SLICE = 1024,
+  DRIVER_STACK = 8, /* Lua stack slots that driving needs */
 };
 #define SLICE_TIME TP_MILLISECOND
 
@@ -174,14 +175,17 @@ static void coro_failed(lua_State *L, tpl_coro *c, const char *message) {
 
 /* ---- Entering and leaving --------------------------------------------------------------- */
 
-/* A task whose time is over has come to a wait: it ends there. */
-static void give_up(lua_State *L, tpl_coro *c) {
+/* What is to end at its next wait has come to one. */
+static void give_up(tpl_coro *c) {
   c->host->current = c;
   (void)lua_resetthread(c->L);
   lua_settop(c->L, 0);
   c->host->current = NULL;
-  tpl_task_closed(c->task);
-  (void)L;
+  if (c->task != NULL) {
+    tpl_task_closed(c->task);
+  } else {
+    tp_done(&c->job);
+  }
   recycle(c);
 }
 
@@ -202,7 +206,7 @@ static void enter(lua_State *L, tpl_coro *c, int arguments) {
   } else if (status != LUA_YIELD) {
     coro_failed(L, c, NULL);
   } else if (c->gives_up) {
-    give_up(L, c);
+    give_up(c);
   } else if (c->slot != NULL) {
     park(c);
   } else if (c->foreign) {
@@ -255,7 +259,6 @@ static int trim(lua_State *L) {
 
 void tpl_run_ready(lua_State *L, tpl_host *h) {
   tpl_host *outer = h->core->running;
-  luaL_checkstack(L, 8, NULL);
   h->core->running = h;
   h->slice_over = false;
   h->pace = h->is_virtual ? JOBS_A_LOOK : 1;
@@ -351,6 +354,7 @@ static bool reached(tpl_host *h, tp_ref *slot) {
 
 bool tpl_drive(lua_State *L, tpl_host *h, tp_ref *slot) {
   bool reaches = true;
+  luaL_checkstack(L, DRIVER_STACK, NULL); /* nothing may raise once the host is being driven */
   if (!h->is_virtual) have_loop(L, h);
   h->driving = true;
   while (!reached(h, slot)) {
@@ -368,6 +372,7 @@ bool tpl_drive(lua_State *L, tpl_host *h, tp_ref *slot) {
 }
 
 void tpl_settle(lua_State *L, tpl_host *h) {
+  luaL_checkstack(L, DRIVER_STACK, NULL);
   h->driving = true;
   do {
     pass_deadlines(h);

@@ -41,12 +41,21 @@ static place where_am_i(lua_State *L, tpl_host *h, const char *where) {
   return PLACE_FOREIGN;
 }
 
-/* Never returns when the task that runs is to end at its next wait: it is closed instead. */
+/* Never returns when what runs here is to end at its next wait: a task that was cancelled, and any
+ * code outside actors once the system has stopped, or it might go on for ever. Our own coroutines
+ * are closed; one of the user's gets an error. */
 static void end_if_over(lua_State *L, tpl_host *h) {
   tpl_coro *c = h->current;
-  if (c->task == NULL || (!c->task->cancelled && !tp_waits_ended(h->system))) return;
-  c->gives_up = true;
-  lua_yield(L, 0);
+  bool cancelled = c->task != NULL && c->task->cancelled;
+  if (!cancelled && (c->job.actor != NULL || !tp_waits_ended(h->system))) return;
+  if (!c->foreign) {
+    c->gives_up = true;
+    lua_yield(L, 0);
+  }
+  tpl_push_setup(L, h, "fault");
+  lua_pushliteral(L, "system-terminated");
+  lua_call(L, 1, 1);
+  lua_error(L);
 }
 
 void tpl_check_wait(lua_State *L, tpl_host *h, const char *where) {
@@ -106,7 +115,9 @@ static int wait_here(lua_State *L, tpl_host *h, tp_ref *slot, tpl_results *resul
 int tpl_wait(lua_State *L, tpl_host *h, tp_ref *slot, tpl_results *results, const char *where) {
   switch (where_am_i(L, h, where)) {
     case PLACE_CORO: return yield(L, h->current, slot, results);
-    case PLACE_FOREIGN: return yield_foreign(L, h, slot, results);
+    case PLACE_FOREIGN:
+      if (!tp_waits_ended(h->system)) return yield_foreign(L, h, slot, results);
+      return wait_here(L, h, slot, results, where); /* nobody would come back to resume it */
     default: return wait_here(L, h, slot, results, where);
   }
 }
