@@ -243,12 +243,15 @@ typedef int tpl_results(lua_State *L, tpl_host *h, tp_ref *slot);
 struct tpl_coro {
   tpl_waiter waiter; /* TPL_WAITER_CORO, first */
   bool foreign;      /* a coroutine of the user's own that waits */
+  bool left;         /* foreign: its owner has resumed it while it waited */
+  bool disturbed;    /* somebody else has resumed it while it waited */
   bool gives_up;     /* it has yielded to be closed: its task is to end here */
   lua_State *L;
   tpl_host *host;
   tp_job job;           /* what it runs */
   tp_ref *slot;         /* what it waits for, counted, or NULL */
   tpl_results *results; /* of that wait */
+  tp_ref *answered;     /* whose outcome is being looked at, counted, or NULL */
   tpl_task *task;       /* the task it runs, or NULL */
   tpl_coro *next_idle, *next, **link;
 };
@@ -256,6 +259,9 @@ struct tpl_coro {
 /* A coroutine for `h`: a new one, or the one at `thread`, which is the user's. May raise. */
 tpl_coro *tpl_coro_new(lua_State *L, tpl_host *h, int thread);
 void tpl_free_coros(tpl_host *h);
+
+/* Gives back a slot and its outcome; does nothing to NULL. */
+void tpl_drop_slot(tp_ref **slot);
 
 /* Runs jobs of `h` until none is ready or the slice is over (DISP-2). */
 void tpl_run_ready(lua_State *L, tpl_host *h);

@@ -8,6 +8,7 @@ enum {
   JOBS_A_LOOK = 64, /* jobs between two looks at the clock, at most */
   JOBS_A_SLICE = 1024,
   DRIVER_STACK = 8, /* Lua stack slots that driving needs */
+  C_LEVELS = 40,    /* of nested calls that must be left for what runs */
 };
 #define SLICE_TIME TP_MILLISECOND
 
@@ -36,16 +37,21 @@ tpl_coro *tpl_coro_new(lua_State *L, tpl_host *h, int thread) {
   return c;
 }
 
+void tpl_drop_slot(tp_ref **slot) {
+  if (*slot == NULL) return;
+  tp_slot_clear(*slot);
+  tp_ref_release(*slot);
+  *slot = NULL;
+}
+
 /* An answer that came and is not wanted any more is let go of. */
-static void drop_slot(tpl_coro *c) {
-  if (c->slot == NULL) return;
-  tp_slot_clear(c->slot);
-  tp_ref_release(c->slot);
-  c->slot = NULL;
+static void drop_slots(tpl_coro *c) {
+  tpl_drop_slot(&c->slot);
+  tpl_drop_slot(&c->answered);
 }
 
 static void unlink_coro(tpl_coro *c) {
-  drop_slot(c);
+  drop_slots(c);
   *c->link = c->next;
   if (c->next != NULL) c->next->link = c->link;
   free(c);
@@ -64,9 +70,9 @@ void tpl_free_coros(tpl_host *h) {
 
 static void recycle(tpl_coro *c) {
   tpl_host *h = c->host;
-  drop_slot(c);
+  drop_slots(c);
   c->task = NULL;
-  c->gives_up = false;
+  c->gives_up = c->disturbed = false;
   if (c->foreign || h->pooled >= KEPT_COROS) {
     free_coro(c);
     return;
@@ -165,7 +171,8 @@ static void coro_failed(lua_State *L, tpl_coro *c, const char *message) {
   (void)protect(L, anchor_trace, &f);
   h->current = c;
   int status = lua_resetthread(c->L);
-  if (message != NULL && status == LUA_OK) lua_pushstring(c->L, message);
+  if (message == NULL) message = "its coroutine was closed from outside";
+  if (status == LUA_OK) lua_pushstring(c->L, message);
   if (!protect(L, anchor_reason, &f)) f.reason = tp_out_of_memory(h->system);
   lua_settop(c->L, 0);
   report(L, &f);
@@ -218,7 +225,7 @@ static void enter(lua_State *L, tpl_coro *c, int arguments) {
 
 static void resume(lua_State *L, tpl_coro *c) {
   c->host->parked--;
-  if (c->foreign && lua_status(c->L) != LUA_YIELD) {
+  if (c->foreign && (c->left || lua_status(c->L) != LUA_YIELD)) {
     recycle(c); /* its owner has ended it meanwhile */
   } else {
     enter(L, c, 0);
@@ -273,6 +280,7 @@ void tpl_run_ready(lua_State *L, tpl_host *h) {
     if (c == NULL) break; /* out of memory: perhaps there is some the next time */
     lua_pushcfunction(c->L, tpl_slice);
     lua_pushlightuserdata(c->L, c);
+    c->job = (tp_job){.kind = TP_JOB_RESUME, .system = h->system}; /* none, should it not begin */
     enter(L, c, 1);
   }
   if (tpl_anchors_are_large(h)) (void)protect(L, trim, h);
@@ -352,9 +360,30 @@ static bool reached(tpl_host *h, tp_ref *slot) {
   return slot != NULL ? tp_slot_settled(slot) : tp_terminated(h->system) && !tp_ready(h->system);
 }
 
+/* What runs in coroutines needs some of the C stack, which they share with whoever drives: a
+ * coroutine that cannot even begin would be no failure of its handler. */
+static int probe(lua_State *L) {
+  lua_Integer levels = lua_tointeger(L, 1);
+  if (levels == 0) return 0;
+  lua_pushcfunction(L, probe);
+  lua_pushinteger(L, levels - 1);
+  lua_call(L, 1, 0);
+  return 0;
+}
+
+/* Nothing may raise once the host is being driven. */
+static void check_stacks(lua_State *L) {
+  luaL_checkstack(L, DRIVER_STACK, NULL);
+  lua_pushcfunction(L, probe);
+  lua_pushinteger(L, C_LEVELS);
+  if (lua_pcall(L, 1, 0, 0) == LUA_OK) return;
+  lua_pop(L, 1);
+  tpl_misuse(L, "cannot run a system here: C stack overflow");
+}
+
 bool tpl_drive(lua_State *L, tpl_host *h, tp_ref *slot) {
   bool reaches = true;
-  luaL_checkstack(L, DRIVER_STACK, NULL); /* nothing may raise once the host is being driven */
+  check_stacks(L);
   if (!h->is_virtual) have_loop(L, h);
   h->driving = true;
   while (!reached(h, slot)) {
@@ -372,7 +401,7 @@ bool tpl_drive(lua_State *L, tpl_host *h, tp_ref *slot) {
 }
 
 void tpl_settle(lua_State *L, tpl_host *h) {
-  luaL_checkstack(L, DRIVER_STACK, NULL);
+  check_stacks(L);
   h->driving = true;
   do {
     pass_deadlines(h);

@@ -24,8 +24,16 @@ void tpl_push_ref(lua_State *L, tpl_host *h, tp_ref *r) {
   if (type != LUA_TNIL) return;
   lua_pop(L, 1);
   luaL_checkstack(L, 4, NULL);
+  tp_ref_retain(r); /* a finalizer that runs now may drive the system, and end what `r` is */
   tpl_ref *u = lua_newuserdatauv(L, sizeof *u, 1);
   *u = (tpl_ref){.magic = &tpl_ref_magic, .host = h};
+  if (lua_rawgetp(h->aux, TPL_REFS, r) != LUA_TNIL) { /* or has made its userdata */
+    lua_xmove(h->aux, L, 1);
+    lua_replace(L, -2);
+    tp_ref_release(r);
+    return;
+  }
+  lua_pop(h->aux, 1);
   tpl_push_aux(L, h, TPL_SYSTEM); /* whoever has a ref has its system */
   lua_setiuservalue(L, -2, 1);
   tpl_push_aux(L, h, TPL_REFS);
@@ -35,7 +43,6 @@ void tpl_push_ref(lua_State *L, tpl_host *h, tp_ref *r) {
   tpl_push_aux(L, h, TPL_REF_MT);
   lua_setmetatable(L, -2);
   u->ref = r;
-  tp_ref_retain(r);
 }
 
 void tpl_ref_release(tpl_ref *u) {
@@ -214,7 +221,8 @@ static int core_children(lua_State *L) {
   tpl_ref *u = tpl_check_ref(L, 1, "children", "the parent");
   lua_newtable(L);
   lua_Integer n = 0;
-  for (tp_ref *c = tp_next_child(u->ref, NULL); c != NULL; c = tp_next_child(u->ref, c)) {
+  for (tp_ref *c = tp_next_child(u->ref, NULL); c != NULL && tp_ref_alive(c);
+       c = tp_next_child(u->ref, c)) { /* c may stop while it is pushed: by a finalizer */
     tpl_push_ref(L, u->host, c);
     lua_rawseti(L, -2, ++n);
   }

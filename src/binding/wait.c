@@ -63,31 +63,43 @@ void tpl_check_wait(lua_State *L, tpl_host *h, const char *where) {
   if (where_am_i(L, h, where) == PLACE_CORO) end_if_over(L, h);
 }
 
-static int go_on(lua_State *L, int status, lua_KContext context) {
-  tpl_coro *c = (tpl_coro *)context;
-  tpl_host *h = c->host;
-  (void)status;
-  if (h->current != c || c->slot == NULL || !tp_slot_settled(c->slot)) {
-    return luaL_error(L, "resumed from outside while it waits for an answer");
-  }
-  int n = c->results(L, h, c->slot);
-  tp_ref *slot = c->slot;
-  c->slot = NULL;
-  tp_slot_clear(slot);
-  tp_ref_release(slot);
-  return n;
-}
-
-static int yield(lua_State *L, tpl_coro *c, tp_ref *slot, tpl_results *results) {
-  c->slot = slot;
-  c->results = results;
-  return lua_yieldk(L, 0, (lua_KContext)c, go_on);
-}
-
 /* The slot is kept by its ref's userdata, whatever raises from here on. */
 static void keep(lua_State *L, tpl_host *h, tp_ref *slot) {
   tpl_push_ref(L, h, slot);
   tp_ref_release(slot);
+}
+
+static int go_on(lua_State *L, int status, lua_KContext context) {
+  tpl_coro *c = (tpl_coro *)context;
+  tpl_host *h = c->host;
+  (void)status;
+  if (c->foreign &&
+      h->current != c) { /* its owner takes it back; the answer is not wanted any more */
+    c->left = true;
+    return luaL_error(L, "resumed from outside while it waits for an answer");
+  }
+  if (h->current != c) { /* a handler or a task goes on in its own turn only: it fails there */
+    c->disturbed = true;
+    tp_slot_fail(c->slot, "cancelled");
+    lua_settop(L, 1);
+    return lua_yieldk(L, 0, context, go_on);
+  }
+  if (c->disturbed) {
+    c->disturbed = false;
+    return luaL_error(L, "resumed from outside while it waits for an answer");
+  }
+  c->answered = c->slot;
+  c->slot = NULL;
+  int n = c->results(L, h, c->answered);
+  tpl_drop_slot(&c->answered);
+  return n;
+}
+
+static int yield(lua_State *L, tpl_coro *c, tp_ref *slot, tpl_results *results) {
+  tpl_drop_slot(&c->answered); /* of a wait whose results raised, which was caught */
+  c->slot = slot;
+  c->results = results;
+  return lua_yieldk(L, 0, (lua_KContext)c, go_on);
 }
 
 static int yield_foreign(lua_State *L, tpl_host *h, tp_ref *slot, tpl_results *results) {

@@ -24,6 +24,7 @@ static int grow(tp_system *s, tp_events *q) {
 void tp_events_publish(tp_system *s, const tp_event *e) {
   tp_events *q = &s->events;
   if ((q->wanted & (1u << e->kind)) == 0) return;
+  if (q->in_hand && tp_terminated(s)) return; /* or a subscriber could keep the end from coming */
   if (q->count == q->capacity && grow(s, q) != TP_OK) {
     q->lost++;
     return;
@@ -38,13 +39,15 @@ void tp_events_publish(tp_system *s, const tp_event *e) {
 void tp_events_next(tp_system *s, tp_job *job) {
   tp_events *q = &s->events;
   job->kind = TP_JOB_EVENT;
+  q->in_hand = true;
   job->actor = NULL;
   job->event = q->ring[q->head];
   q->head = (q->head + 1) & (q->capacity - 1);
   if (--q->count == 0 && q->capacity > KEPT_CAPACITY) {
-    uint64_t lost = q->lost;
-    tp_events_fini(s);
-    q->lost = lost;
+    tp_event *ring = q->ring;
+    q->ring = NULL;
+    tp_free(s, ring, q->capacity * sizeof *ring);
+    q->head = q->capacity = 0;
   }
 }
 

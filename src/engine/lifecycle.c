@@ -291,7 +291,7 @@ void tp_stop_after(tp_ref *actor) {
 
 bool tp_actor_can_spawn(const tp_ref *actor) {
   const tp_actor *a = tp_actor_look(actor);
-  return a->phase < TP_PHASE_STOPPING && a->stop == TP_STOP_NONE;
+  return a->phase < TP_PHASE_STOPPING && a->phase != TP_PHASE_RESTARTING && a->stop == TP_STOP_NONE;
 }
 
 /* ---- Waiting --------------------------------------------------------------------------- */

@@ -35,20 +35,37 @@ static void append_name(text *t, const tp_actor *a) {
   }
 }
 
-static size_t depth_of(const tp_actor *a) {
-  size_t depth = 0;
-  for (; a->parent != NULL; a = a->parent) depth++;
-  return depth;
+static size_t length_of(const tp_actor *a) {
+  size_t length = 0;
+  for (; a->parent != NULL; a = a->parent) {
+    text t = {0};
+    append_name(&t, a);
+    length += 1 + t.length;
+  }
+  return length;
 }
 
-/* From the root down; quadratic in the depth, and needs no memory of its own. */
+/* Where the bytes of an element go; those that are beyond the buffer are left out. */
+static void put(text *t, size_t at, const char *bytes, size_t length) {
+  if (at + 1 >= t->size) return;
+  size_t room = t->size - at - 1;
+  memcpy(t->buffer + at, bytes, length < room ? length : room);
+}
+
+/* From the leaf up, each element in its place. */
 static void append_elements(text *t, const tp_actor *a) {
-  for (size_t above = depth_of(a); above > 0; above--) {
-    const tp_actor *at = a;
-    for (size_t i = 1; i < above; i++) at = at->parent;
-    append(t, "/", 1);
-    append_name(t, at);
+  size_t end = t->length += length_of(a);
+  for (; a->parent != NULL; a = a->parent) {
+    char number[24];
+    text name = {number, sizeof number, 0};
+    const char *bytes = a->named ? a->label.name : number;
+    if (!a->named) append_name(&name, a);
+    size_t length = a->named ? strlen(bytes) : name.length;
+    end -= length;
+    put(t, end, bytes, length);
+    put(t, --end, "/", 1);
   }
+  if (t->size > 0) t->buffer[t->length < t->size ? t->length : t->size - 1] = '\0';
 }
 
 size_t tp_ref_path(const tp_ref *r, char *buffer, size_t size) {

@@ -47,11 +47,17 @@ static void end(tp_scatter *sc) {
   tp_free(s, sc, sizeof *sc + sc->size * sizeof(leg));
 }
 
-/* Answers the caller and ends. Takes the value. */
+/* Ends and answers the caller. Takes the value. The scatter ends first: an answer that makes room in
+ * a full mailbox may shed a request of this very scatter. */
 static void answer(tp_scatter *sc, tp_value value, bool failed, tp_ref *from) {
-  /* An actor that is short of memory gets no answer, as it gets no other mail. */
-  (void)tp_reply(sc->caller, value, failed, from);
+  tp_ref *caller = sc->caller;
+  tp_ref_retain(caller);
+  tp_ref_retain(from);
   end(sc);
+  /* An actor that is short of memory gets no answer, as it gets no other mail. */
+  (void)tp_reply(caller, value, failed, from);
+  tp_ref_release(from);
+  tp_ref_release(caller);
 }
 
 /* The aggregate of what the legs gave, in the order they were asked (SG-5). */

@@ -6,6 +6,9 @@
 #include "system.h"
 #include "tick.h"
 
+/* A subscriber that makes an event for each that it gets must not keep actors from their turns. */
+enum { EVENTS_IN_A_ROW = 1024 };
+
 /* ---- The ready queue -------------------------------------------------------------------- */
 
 static tp_ready_queue *queue_of(tp_system *s, const tp_runnable *r) {
@@ -105,15 +108,21 @@ static bool take_turn(tp_system *s, tp_job *job) {
   return false;
 }
 
+static bool work_waits(const tp_system *s) {
+  return s->due.first != NULL || s->turn != NULL || s->ready.first != NULL;
+}
+
 bool tp_next(tp_system *s, tp_job *job) {
   job->system = s;
   for (;;) {
     job->actor = NULL;
     if (s->decisions != NULL && tp_decision_next(s, job)) return true;
-    if (s->events.count > 0) {
+    if (s->events.count > 0 && (s->events.in_row < EVENTS_IN_A_ROW || !work_waits(s))) {
+      s->events.in_row++;
       tp_events_next(s, job);
       return true;
     }
+    s->events.in_row = 0;
     if (s->due.first != NULL) {
       if (run_tick(s, job)) return true;
     } else if (s->turn != NULL) {
@@ -136,7 +145,10 @@ bool tp_ready(const tp_system *s) {
 void tp_done(tp_job *job) {
   tp_system *s = job->system;
   switch (job->kind) {
-    case TP_JOB_EVENT: tp_event_release(s, &job->event); break;
+    case TP_JOB_EVENT:
+      s->events.in_hand = false;
+      tp_event_release(s, &job->event);
+      break;
     case TP_JOB_TIMER:
       tp_value_release(s, job->code);
       tp_tick_release(job->tick);
