@@ -8,7 +8,7 @@ source = { url = "git+https://example.org/troupe.git" }
 description = {
   summary = "Actors for Lua, with a C core on libuv",
   detailed = [[
-    Troupe is an actor runtime: mailboxes, supervision, death watch, asks with deadlines,
+    Troupe is an actor runtime: mailboxes, supervision, asks with deadlines,
     routers and scatter/gather. The engine is plain C; handlers are plain Lua functions that
     may wait; tests run in virtual time.
   ]],
