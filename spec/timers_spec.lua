@@ -417,6 +417,20 @@ describe("timers", function()
       end
     end)
 
+    it("TMR-3 are over when pre_restart runs", function()
+      local active
+      local ref = kit().system:spawn({
+        pre_start = function(actor) actor.timers:start_fixed_rate("key", "tick", 10) end,
+        receive = function() error("boom", 0) end,
+        pre_restart = function(actor) active = actor.timers:is_active("key") end,
+      })
+
+      ref:tell("boom")
+      kit():settle()
+
+      assert.is_false(active)
+    end)
+
     it("TMR-3 go on when the handling of a tick fails and is resumed", function()
       for _, start in ipairs { "start_fixed_delay", "start_fixed_rate" } do
         local handled = {}

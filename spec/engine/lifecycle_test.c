@@ -171,6 +171,24 @@ static void waits_for_children_before_it_begins_anew(void **state) {
   assert_log(h, "a:pre_start a:1");
 }
 
+static void cannot_spawn_while_a_restart_waits_for_children(void **state) {
+  host *h = *state;
+  tp_ref *a = host_spawn_hooked(h, host_user(h), "a", TP_HOOK_PRE_START);
+  tp_behavior_spec spec = {.code = host_code(h, host_stall), .hooks = TP_HOOK_POST_STOP};
+  host_spawn_spec(h, a, spec, "b");
+  host_run(h);
+  host_send(h, a, -1);
+  host_run(h);
+  host_forget(h);
+
+  assert_false(tp_actor_can_spawn(a));
+  assert_int_equal(host_try_spawn(h, a, "late"), TP_ESTOPPED);
+  tp_slot_settle(h->gate, tp_nil(), false, NULL);
+  host_run(h);
+  assert_log(h, "a:pre_start");
+  assert_int_equal(host_try_spawn(h, a, "in time"), TP_OK);
+}
+
 static void keeps_its_children_if_told_so(void **state) {
   host *h = *state;
   tp_behavior_spec spec = {.receive = host_code(h, host_fragile), .keep_children = true};
@@ -420,6 +438,8 @@ int main(void) {
                 tells_the_hooks_why),
       HOST_TEST("LIFE-4 a restart waits until all children have stopped",
                 waits_for_children_before_it_begins_anew),
+      HOST_TEST("LIFE-4 a restart that waits for children takes no new ones",
+                cannot_spawn_while_a_restart_waits_for_children),
       HOST_TEST("LIFE-4 a restart keeps the ref", keeps_its_ref_over_a_restart),
       HOST_TEST("LIFE-5 children survive a restart if told so", keeps_its_children_if_told_so),
       HOST_TEST("SPAWN-4 each incarnation has its own state", has_state_for_each_incarnation),

@@ -1,6 +1,8 @@
 /* Names and paths: how actors are written, found and listed. */
 #include "host.h"
 
+#include <time.h>
+
 static const char *path_of(const tp_ref *r) {
   static char path[512];
   tp_ref_path(r, path, sizeof path);
@@ -64,6 +66,50 @@ static void measures_paths(void **state) {
   assert_int_equal(tp_ref_name(tp_root(h->system), buffer, sizeof buffer), 0);
   assert_string_equal(buffer, "");
   assert_int_equal(tp_ref_path(a, NULL, 0), strlen("troupe://demo/user/abc"));
+}
+
+static void fills_a_buffer_of_any_size(void **state) {
+  host *h = *state;
+  static const char whole[] = "troupe://demo/user/abc/$1/d";
+  tp_ref *unnamed = host_spawn_hooked(h, host_spawn(h, host_nothing, "abc"), NULL, 0);
+  tp_ref *d = host_spawn_hooked(h, unnamed, "d", 0);
+
+  for (size_t size = 1; size <= sizeof whole + 1; size++) {
+    char buffer[sizeof whole + 1];
+    char expected[sizeof whole + 1];
+    memset(buffer, '?', sizeof buffer);
+    snprintf(expected, size, "%s", whole);
+    assert_int_equal(tp_ref_path(d, buffer, size), strlen(whole));
+    assert_string_equal(buffer, expected);
+    for (size_t i = size; i < sizeof buffer; i++) assert_int_equal(buffer[i], '?');
+  }
+}
+
+/* A chain of `count` actors; each is spawned by the one above it. */
+static tp_ref *spawn_chain(host *h, int count) {
+  tp_behavior *behavior = host_behavior(h, (tp_behavior_spec){0});
+  tp_ref *last = host_user(h);
+  for (int i = 0; i < count; i++) {
+    tp_ref *child = NULL;
+    assert_int_equal(tp_spawn(last, behavior, "a", 1, &child), TP_OK);
+    last = child;
+    tp_ref_release(child); /* it lives */
+  }
+  return last;
+}
+
+/* Written down from the root for each element anew, this would take five thousand million steps. */
+static void renders_deep_paths_in_one_walk(void **state) {
+  enum { DEPTH = 100000 };
+  host *h = *state;
+  tp_ref *leaf = spawn_chain(h, DEPTH);
+  size_t size = strlen("troupe://demo/user") + 2 * (size_t)DEPTH + 1;
+  char *path = host_data(h, size);
+
+  clock_t began = clock();
+  assert_int_equal(tp_ref_path(leaf, path, size), size - 1);
+  assert_in_range(clock() - began, 0, CLOCKS_PER_SEC);
+  assert_string_equal(path + size - 5, "/a/a");
 }
 
 static void finds_actors(void **state) {
@@ -183,6 +229,9 @@ int main(void) {
       HOST_TEST("SYS-2 guardians ignore kill messages", guardians_ignore_kill),
       HOST_TEST("PATH-1 paths render with system and parents", renders_paths),
       HOST_TEST("PATH-1 a buffer that is too short is filled, and the length told", measures_paths),
+      HOST_TEST("PATH-1 a buffer of any size is filled and never overrun",
+                fills_a_buffer_of_any_size),
+      HOST_TEST("PATH-1 a deep path costs no more than its length", renders_deep_paths_in_one_walk),
       HOST_TEST("SEL-1 an actor is found by its path", finds_actors),
       HOST_TEST("PATH-2 children are listed in the order they were spawned", lists_children),
       HOST_TEST("PATH-4 unnamed actors are numbered per parent, for life", numbers_the_unnamed),

@@ -526,6 +526,32 @@ static void a_caller_may_be_gone(void **state) {
   assert_log(h, "");
 }
 
+/* Asks the pool that it belongs to and keeps busy, so that its own request stays in its mailbox. */
+static void scatter_then_stall(host *h, tp_job *job) {
+  host_record_from(h, job);
+  if (number_of(job) != 1 || job->envelope.message.as.integer != 1) return;
+  tp_tell(tp_ref_parent(job->actor), tp_integer(2), job->actor);
+  host_park(h, job, host_nothing);
+}
+
+static void an_answer_may_shed_a_request_of_its_own_scatter(void **state) {
+  host *h = *state;
+  tp_ref *pool = spawn_pool_of(h, (tp_behavior_spec){
+                                      .receive = host_code(h, scatter_then_stall),
+                                      .capacity = 1,
+                                      .overflow = TP_OVERFLOW_DROP_HEAD,
+                                  });
+  host_want(h, 1u << TP_EVENT_DROPPED | HOST_DEAD_LETTERS);
+  host_send(h, routee(h, 1), 1);
+  host_run(h);
+  host_forget(h);
+
+  tp_stop(pool);
+  host_run(h);
+  assert_log(h, "!dropped:routee-1:2:drop-head closed !dead:routee-1:scatter-stopped:stopped");
+  assert_int_equal(host_stats(h).scatters, 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       HOST_TEST("SG-1 the first success answers, in the routee's name", the_first_success_answers),
@@ -566,6 +592,8 @@ int main(void) {
       HOST_TEST("SG-9 a stalled routee holds up nobody", a_stalled_routee_holds_up_nobody),
       HOST_TEST("SG-3 a caller may give up first", a_caller_may_give_up_first),
       HOST_TEST("SG-12 a caller may be gone", a_caller_may_be_gone),
+      HOST_TEST("SG-12 an answer may shed a request of its own scatter",
+                an_answer_may_shed_a_request_of_its_own_scatter),
   };
   return cmocka_run_group_tests_name("scatter", tests, NULL, NULL);
 }

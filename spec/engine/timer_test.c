@@ -4,17 +4,16 @@
 static size_t timers(const host *h) { return host_stats(h).timers; }
 
 /* Starts a timer whose handle the test does not need. */
-static void start(host *h, tp_ref *actor, int64_t message, tp_repeat repeat, int64_t delay,
+static void start(tp_ref *actor, int64_t message, tp_repeat repeat, int64_t delay,
                   int64_t interval) {
   tp_tick *tick = NULL;
   assert_int_equal(
       tp_timer_start(actor, tp_integer(message), repeat, delay * MS, interval * MS, &tick), TP_OK);
   tp_tick_release(tick);
-  (void)h;
 }
 
-static void once(host *h, tp_ref *actor, int64_t message, int64_t delay) {
-  start(h, actor, message, TP_ONCE, delay, 0);
+static void once(tp_ref *actor, int64_t message, int64_t delay) {
+  start(actor, message, TP_ONCE, delay, 0);
 }
 
 static tp_tick *start_held(tp_ref *actor, tp_value message, tp_repeat repeat, int64_t delay,
@@ -29,7 +28,7 @@ static tp_tick *start_held(tp_ref *actor, tp_value message, tp_repeat repeat, in
 static void fires_when_due(void **state) {
   host *h = *state;
   tp_ref *a = host_spawn(h, host_record_at, "a");
-  once(h, a, 1, 100);
+  once(a, 1, 100);
   assert_int_equal(timers(h), 1);
   host_advance(h, 99);
   assert_log(h, "");
@@ -41,10 +40,10 @@ static void fires_when_due(void **state) {
 static void fires_in_order_of_due_time(void **state) {
   host *h = *state;
   tp_ref *a = host_spawn(h, host_record, "a");
-  once(h, a, 3, 30);
-  once(h, a, 1, 10);
-  once(h, a, 2, 20);
-  once(h, a, 4, 30);
+  once(a, 3, 30);
+  once(a, 1, 10);
+  once(a, 2, 20);
+  once(a, 4, 30);
   tp_advance(h->system, tp_now(h->system) + 100 * MS);
   host_run(h);
   assert_log(h, "a:1 a:2 a:3 a:4");
@@ -53,9 +52,9 @@ static void fires_in_order_of_due_time(void **state) {
 static void equal_times_fire_in_order_of_start(void **state) {
   host *h = *state;
   tp_ref *a = host_spawn(h, host_record, "a");
-  once(h, a, 1, 20);
+  once(a, 1, 20);
   host_advance(h, 10);
-  for (int i = 2; i <= 8; i++) once(h, a, i, 10);
+  for (int i = 2; i <= 8; i++) once(a, i, 10);
   host_advance(h, 10);
   assert_log(h, "a:1 a:2 a:3 a:4 a:5 a:6 a:7 a:8");
 }
@@ -67,7 +66,7 @@ static void other_deadlines_keep_their_place(void **state) {
   host_run(h);
   tp_ref *slot = host_slot(h, 20, true);
   tp_slot_notify(slot, token);
-  once(h, a, 1, 20);
+  once(a, 1, 20);
   tp_tick *tick = NULL;
   tp_schedule(h->system, host_code(h, host_nothing), 20 * MS, 0, &tick);
   host_advance(h, 20);
@@ -81,7 +80,7 @@ static void a_delay_of_zero_fires_in_the_next_turn(void **state) {
   host *h = *state;
   tp_ref *a = host_spawn(h, host_record_at, "a");
   host_run(h);
-  once(h, a, 1, 0);
+  once(a, 1, 0);
   assert_true(tp_next_deadline(h->system) <= tp_now(h->system));
   host_advance(h, 0);
   assert_log(h, "a:1@0");
@@ -91,7 +90,7 @@ static void long_delays_work(void **state) {
   host *h = *state;
   tp_ref *a = host_spawn(h, host_record, "a");
   tp_tick *never = NULL;
-  once(h, a, 1, INT64_C(1) << 32);
+  once(a, 1, INT64_C(1) << 32);
   assert_int_equal(tp_timer_start(a, tp_integer(2), TP_ONCE, TP_NEVER - 1, 0, &never), TP_OK);
 
   host_advance(h, (INT64_C(1) << 32) - 1);
@@ -227,9 +226,9 @@ static void cancel_in_handler(host *h, tp_job *job) {
 static void a_repeating_timer_can_be_cancelled_by_its_handler(void **state) {
   host *h = *state;
   tp_ref *a = host_spawn(h, cancel_in_handler, "a");
-  start(h, a, 1, TP_FIXED_RATE, 10, 10);
+  start(a, 1, TP_FIXED_RATE, 10, 10);
   tp_ref *b = host_spawn(h, cancel_in_handler, "b");
-  start(h, b, 1, TP_FIXED_DELAY, 16, 16);
+  start(b, 1, TP_FIXED_DELAY, 16, 16);
   host_advance(h, 100);
   assert_log(h, "a:1@10 b:1@16 a:1@20 a:1@30 cancelled b:1@32 cancelled");
   assert_int_equal(timers(h), 0);
@@ -318,7 +317,7 @@ static void a_stopping_actor_starts_no_timer(void **state) {
 
 static void start_timer_in_hook(host *h, tp_job *job) {
   assert_string_equal(host_hook(job), "pre_start");
-  start(h, job->actor, 1, TP_FIXED_RATE, 10, 10);
+  start(job->actor, 1, TP_FIXED_RATE, 10, 10);
 }
 
 static void starts_once_for_each_incarnation(void **state) {
@@ -347,7 +346,7 @@ static void sleep_in_handler(host *h, tp_job *job) {
 static void fixed_delay_counts_from_the_handling(void **state) {
   host *h = *state;
   tp_ref *a = host_spawn(h, sleep_in_handler, "a");
-  start(h, a, 1, TP_FIXED_DELAY, 50, 100);
+  start(a, 1, TP_FIXED_DELAY, 50, 100);
   host_advance(h, 450);
   assert_log(h, "a:1@50 a:1@180 a:1@310 a:1@440");
 }
@@ -355,7 +354,7 @@ static void fixed_delay_counts_from_the_handling(void **state) {
 static void fixed_rate_does_not_drift(void **state) {
   host *h = *state;
   tp_ref *a = host_spawn(h, sleep_in_handler, "a");
-  start(h, a, 1, TP_FIXED_RATE, 50, 100);
+  start(a, 1, TP_FIXED_RATE, 50, 100);
   host_advance(h, 450);
   assert_log(h, "a:1@50 a:1@150 a:1@250 a:1@350 a:1@450");
 }
@@ -364,7 +363,7 @@ static void fixed_rate_skips_what_it_missed(void **state) {
   host *h = *state;
   tp_ref *a = host_spawn(h, host_record_at, "a");
   host_run(h);
-  start(h, a, 1, TP_FIXED_RATE, 100, 100);
+  start(a, 1, TP_FIXED_RATE, 100, 100);
 
   tp_advance(h->system, tp_now(h->system) + 1050 * MS);
   host_run(h);
@@ -381,7 +380,7 @@ static void sleep_long_in_handler(host *h, tp_job *job) {
 static void fixed_rate_queues_one_tick_at_most(void **state) {
   host *h = *state;
   tp_ref *a = host_spawn(h, sleep_long_in_handler, "a");
-  start(h, a, 1, TP_FIXED_RATE, 100, 100);
+  start(a, 1, TP_FIXED_RATE, 100, 100);
   host_advance(h, 1080);
   assert_log(h, "a:1@100 a:1@350 a:1@600 a:1@850");
   assert_int_equal(host_stats(h).queued, 1);
@@ -395,7 +394,7 @@ static void tells_the_next_deadline(void **state) {
   host_run(h);
   assert_true(tp_next_deadline(h->system) == TP_NEVER);
 
-  once(h, a, 1, 50);
+  once(a, 1, 50);
   assert_true(tp_next_deadline(h->system) == 1050 * MS);
   tp_tick *sooner = start_held(a, tp_integer(2), TP_ONCE, 20, 0);
   assert_true(tp_next_deadline(h->system) == 1020 * MS);
@@ -546,9 +545,9 @@ static void time_can_pass_without_deadlines(void **state) {
   host *h = *state;
   tp_ref *a = host_spawn(h, host_record_at, "a");
   host_run(h);
-  once(h, a, 1, 10);
+  once(a, 1, 10);
   tp_set_now(h->system, tp_now(h->system) + 20 * MS);
-  once(h, a, 2, 10);
+  once(a, 2, 10);
   host_run(h);
   assert_log(h, "");
   assert_true(tp_next_deadline(h->system) == 1010 * MS);
@@ -580,7 +579,7 @@ static void fixed_delay_goes_on_after_a_failure(void **state) {
       .own = {.given = true, .directive = TP_DIRECTIVE_RESUME},
   };
   tp_ref *a = host_spawn_spec(h, host_user(h), spec, "a");
-  start(h, a, -1, TP_FIXED_DELAY, 10, 10);
+  start(a, -1, TP_FIXED_DELAY, 10, 10);
   host_advance(h, 30);
   assert_log(h, "a:-1 a:-1 a:-1");
 }
@@ -593,6 +592,33 @@ static void a_terminating_system_schedules_nothing(void **state) {
   assert_int_equal(tp_schedule(h->system, host_code(h, log_time), 0, 0, &tick), TP_ETERMINATED);
   assert_null(tick);
   assert_int_equal(host_values_alive(h), before);
+}
+
+static void count_call(host *h, tp_job *job) {
+  (void)job;
+  int64_t *calls = h->data;
+  ++*calls;
+}
+
+static void any_function_that_is_due_can_be_cancelled(void **state) {
+  enum { COUNT = 4 };
+  host *h = *state;
+  int64_t *calls = host_data(h, sizeof *calls);
+  for (int victim = 0; victim < COUNT; victim++) {
+    tp_tick *ticks[COUNT];
+    tp_tick *late = NULL;
+    for (int i = 0; i < COUNT; i++)
+      tp_schedule(h->system, host_code(h, count_call), 0, 0, &ticks[i]);
+    tp_advance(h->system, tp_now(h->system));
+    assert_true(tp_tick_cancel(ticks[victim]));
+    tp_schedule(h->system, host_code(h, count_call), 0, 0, &late);
+    tp_advance(h->system, tp_now(h->system));
+    *calls = 0;
+    host_run(h);
+    assert_int_equal(*calls, COUNT);
+    for (int i = 0; i < COUNT; i++) tp_tick_release(ticks[i]);
+    tp_tick_release(late);
+  }
 }
 
 int main(void) {
@@ -645,6 +671,8 @@ int main(void) {
                 fixed_delay_goes_on_after_a_failure),
       HOST_TEST("TMR-6 a terminating system schedules nothing",
                 a_terminating_system_schedules_nothing),
+      HOST_TEST("TMR-6 any of the functions that are due can be cancelled",
+                any_function_that_is_due_can_be_cancelled),
   };
   return cmocka_run_group_tests_name("timer", tests, NULL, NULL);
 }

@@ -218,6 +218,7 @@ static void finish(tp_actor *a) {
   tp_system *s = a->ref.system;
   tp_actor *parent = a->parent;
   a->phase = TP_PHASE_STOPPED;
+  a->drains = false;
   if (a->extra != NULL) tp_forget_failure(a);
   if (a->router != NULL) tp_router_free(a);
   tp_mail_drain(a, tp_mail_end_reason(s));
