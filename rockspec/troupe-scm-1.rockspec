@@ -17,7 +17,7 @@ description = {
   labels = { "actors", "concurrency", "libuv" },
 }
 
-dependencies = { "lua >= 5.4, < 5.5" }
+dependencies = { "lua >= 5.4, < 5.6" }
 
 external_dependencies = { UV = { header = "uv.h", library = "uv" } }
 

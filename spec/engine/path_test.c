@@ -98,9 +98,9 @@ static tp_ref *spawn_chain(host *h, int count) {
   return last;
 }
 
-/* Written down from the root for each element anew, this would take five thousand million steps. */
+/* Written down from the root for each element anew, this would take more than a thousand million steps. */
 static void renders_deep_paths_in_one_walk(void **state) {
-  enum { DEPTH = 100000 };
+  enum { DEPTH = 50000 };
   host *h = *state;
   tp_ref *leaf = spawn_chain(h, DEPTH);
   size_t size = strlen("troupe://demo/user") + 2 * (size_t)DEPTH + 1;
@@ -108,7 +108,7 @@ static void renders_deep_paths_in_one_walk(void **state) {
 
   clock_t began = clock();
   assert_int_equal(tp_ref_path(leaf, path, size), size - 1);
-  assert_in_range(clock() - began, 0, CLOCKS_PER_SEC);
+  assert_in_range(clock() - began, 0, CLOCKS_PER_SEC / 4);
   assert_string_equal(path + size - 5, "/a/a");
 }
 
