@@ -316,6 +316,7 @@ static void a_stopping_actor_starts_no_timer(void **state) {
 }
 
 static void start_timer_in_hook(host *h, tp_job *job) {
+  (void)h;
   assert_string_equal(host_hook(job), "pre_start");
   start(job->actor, 1, TP_FIXED_RATE, 10, 10);
 }

@@ -130,8 +130,6 @@ struct tpl_host {
   uint32_t pooled, parked, tasks;
   bool driving;    /* its jobs are being run: not to be entered again */
   bool slice_over; /* the driver is to look at the clock, or nothing is ready */
-  bool has_switch;
-  tp_job switch_to; /* a RESUME or CLOSE that the slice left to the driver */
 
   bool is_virtual;
   tp_time began;
@@ -268,6 +266,9 @@ void tpl_run_ready(lua_State *L, tpl_host *h);
 
 /* Looks at the clock, lets deadlines pass; the slice may be over. */
 void tpl_look_at_clock(tpl_host *h);
+
+/* Does a TP_JOB_RESUME or TP_JOB_CLOSE of another coroutine, from the slice that got it. */
+void tpl_switch(lua_State *L, tpl_host *h, tp_job *job);
 
 /* The slice: a coroutine's body, which runs one job after another. */
 int tpl_slice(lua_State *L);

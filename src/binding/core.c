@@ -39,9 +39,8 @@ tp_time tpl_check_duration(lua_State *L, int index, bool positive, const char *w
 const char tpl_system_magic = 's', tpl_ref_magic = 'r', tpl_task_magic = 't', tpl_timer_magic = 'w';
 
 void *tpl_test(lua_State *L, int index, const void *magic, size_t size) {
-  if (lua_type(L, index) != LUA_TUSERDATA || lua_rawlen(L, index) != size) return NULL;
-  const void **u = lua_touserdata(L, index);
-  return *u == magic ? u : NULL;
+  const void **u = lua_touserdata(L, index); /* a light one has no length */
+  return u != NULL && lua_rawlen(L, index) == size && *u == magic ? u : NULL;
 }
 
 void tpl_set_metatable(lua_State *L, int place) {

@@ -173,10 +173,10 @@ static void coro_failed(lua_State *L, tpl_coro *c, const char *message) {
   int status = lua_resetthread(c->L);
   if (message == NULL) message = "its coroutine was closed from outside";
   if (status == LUA_OK) lua_pushstring(c->L, message);
+  h->current = NULL;
   if (!protect(L, anchor_reason, &f)) f.reason = tp_out_of_memory(h->system);
   lua_settop(c->L, 0);
   report(L, &f);
-  h->current = NULL;
   recycle(c);
 }
 
@@ -249,14 +249,14 @@ static void close(lua_State *L, tpl_coro *c, tp_job *job) {
   recycle(c);
 }
 
-static void do_switch(lua_State *L, tpl_host *h) {
-  tp_job job = h->switch_to;
-  h->has_switch = false;
-  if (job.kind == TP_JOB_RESUME) {
-    resume(L, job.token);
+void tpl_switch(lua_State *L, tpl_host *h, tp_job *job) {
+  tpl_coro *slice = h->current;
+  if (job->kind == TP_JOB_RESUME) {
+    resume(L, job->token);
   } else {
-    close(L, job.token, &job);
+    close(L, job->token, job);
   }
+  h->current = slice;
 }
 
 static int trim(lua_State *L) {
@@ -271,11 +271,7 @@ void tpl_run_ready(lua_State *L, tpl_host *h) {
   h->pace = h->is_virtual ? JOBS_A_LOOK : 1;
   h->budget = h->pace;
   h->share = JOBS_A_SLICE;
-  while (!h->slice_over || h->has_switch) {
-    if (h->has_switch) {
-      do_switch(L, h);
-      continue;
-    }
+  while (!h->slice_over) {
     tpl_coro *c = take_coro(L, h);
     if (c == NULL) break; /* out of memory: perhaps there is some the next time */
     lua_pushcfunction(c->L, tpl_slice);

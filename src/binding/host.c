@@ -108,8 +108,8 @@ static int core_new_system(lua_State *L) {
 static void end_jobs(tpl_host *h) {
   for (tpl_coro *c = h->idle; c != NULL; c = c->next_idle) c->job.kind = TP_JOB_RESUME;
   for (tpl_coro *c = h->coros; c != NULL; c = c->next) {
+    if (c->slot != NULL) tp_slot_forget(c->slot); /* ends a job outside any actor that waits */
     if (c->job.kind == TP_JOB_EVENT || c->job.kind == TP_JOB_TIMER) tp_done(&c->job);
-    if (c->slot != NULL) tp_slot_forget(c->slot);
   }
 }
 

@@ -6,7 +6,6 @@
 /* Places on a slice's stack. */
 enum { ANCHORS = 1, FIRST_FREE };
 
-static int slice_loop(lua_State *L, tpl_coro *c);
 static int job_ended(lua_State *L, int status, lua_KContext context);
 
 /* ---- Calls that may wait ---------------------------------------------------------------- */
@@ -29,10 +28,19 @@ static void push_actor(lua_State *L, tpl_coro *c) {
   }
 }
 
+static void push_message(lua_State *L, tpl_coro *c) {
+  tp_value message = c->job.envelope.message;
+  if (message.type == TP_HOST && message.flags < TP_BROADCAST) {
+    push_anchor(L, message);
+  } else {
+    tpl_push_value(L, c->host, message);
+  }
+}
+
 static void receive(lua_State *L, tpl_coro *c) {
   push_anchor(L, tp_behavior_look(c->job.behavior)->receive);
   push_actor(L, c);
-  tpl_push_value(L, c->host, c->job.envelope.message);
+  push_message(L, c);
   call(L, c, 2, 0);
 }
 
@@ -103,7 +111,7 @@ static int job_ended(lua_State *L, int status, lua_KContext context) {
   tpl_coro *c = (tpl_coro *)context;
   (void)status;
   finish(L, c);
-  return slice_loop(L, c);
+  return 0;
 }
 
 /* ---- Calls that may not wait ------------------------------------------------------------ */
@@ -243,17 +251,9 @@ static void publish(lua_State *L, tpl_coro *c) {
 
 /* ---- The loop --------------------------------------------------------------------------- */
 
-/* Gives the job to the driver, which alone can enter another coroutine. */
-static int leave_to_driver(tpl_coro *c) {
-  c->host->switch_to = c->job;
-  c->host->has_switch = true;
-  return 0;
-}
-
 static int slice_loop(lua_State *L, tpl_coro *c) {
   tpl_host *h = c->host;
-  for (;;) {
-    lua_settop(L, ANCHORS);
+  for (;; lua_settop(L, ANCHORS)) {
     if (--h->budget <= 0) {
       tpl_look_at_clock(h);
       if (h->slice_over) return 0;
@@ -272,11 +272,14 @@ static int slice_loop(lua_State *L, tpl_coro *c) {
       case TP_JOB_DECIDE: decide(L, c); continue;
       case TP_JOB_ROUTE: ask_strategy(L, c); continue;
       case TP_JOB_EVENT: publish(L, c); continue;
-      case TP_JOB_CLOSE: return leave_to_driver(c);
+      case TP_JOB_CLOSE: tpl_switch(L, h, &c->job); continue;
       case TP_JOB_RESUME:
-        if (*(tpl_waiter *)c->job.token != TPL_WAITER_TASK) return leave_to_driver(c);
-        run_task(L, c);
-        break;
+        if (*(tpl_waiter *)c->job.token == TPL_WAITER_TASK) {
+          run_task(L, c);
+          break;
+        }
+        tpl_switch(L, h, &c->job);
+        continue;
     }
     finish(L, c);
   }

@@ -179,7 +179,10 @@ void tp_slot_forget(tp_ref *ref) {
   tp_slot *slot = tp_slot_of(ref);
   if (!slot->notify) return;
   slot->notify = false;
-  if (slot->job != NULL) tp_done(slot->job);
+  if (slot->job != NULL) {
+    tp_done(slot->job);
+    slot->job->kind = TP_JOB_RESUME; /* it has ended: there is nothing left to do for it */
+  }
   slot->job = NULL;
   ref->system->waits--;
   tp_unschedule_run(ref->system, &slot->run);
