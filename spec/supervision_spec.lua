@@ -165,7 +165,7 @@ describe("supervision", function()
         { decider = "retry" }, { decider = 42 }, { decider = {} },
         { max_restarts = -2 }, { max_restarts = 1.5 }, { max_restarts = 0 / 0 },
         { max_restarts = 1 / 0 }, { max_restarts = "3" },
-        { within_ms = -1 }, { within_ms = 0 / 0 }, { within_ms = "1000" },
+        { within_ms = -1 }, { within_ms = 0 }, { within_ms = 0 / 0 }, { within_ms = "1000" },
         { max_restart = 3 },
       } do
         local name, value = next(wrong)

@@ -207,6 +207,27 @@ describe("timers", function()
       assert.equal(1, #ticks)
     end)
 
+    it("TMR-1 forgets the keys of timers that are over", function()
+      local keys = setmetatable({}, { __mode = "k" })
+      local ref = kit().system:spawn(function(actor, message)
+        if message == "tick" then return end
+        local key = {}
+        keys[key] = true
+        actor.timers:start_single(key, "tick", 0)
+      end)
+      for _ = 1, 1000 do
+        ref:tell("start")
+        kit():settle()
+      end
+
+      collectgarbage()
+      collectgarbage()
+
+      local left = 0
+      for _ in pairs(keys) do left = left + 1 end
+      assert.is_true(left < 100, left .. " keys are left")
+    end)
+
     it("TMR-1 leaves nothing behind 10,000 timers that fired or were cancelled", function()
       local ref = kit().system:spawn(function(actor, message)
         if message ~= "start" then return end
