@@ -112,6 +112,28 @@ describe("dead letters", function()
     assert.are.equal("info", kit().logs[11].level)
   end)
 
+  it("DL-2 logs the count when the ten seconds are over, whether more come or not", function()
+    local dead = dead_ref()
+    for i = 1, 25 do dead:tell(i) end
+    kit():advance(9999)
+    assert.are.equal(10, #kit().logs)
+
+    kit():advance(1)
+
+    assert.are.equal(11, #kit().logs)
+    assert.matches("15 more dead letters", kit().logs[11].message)
+  end)
+
+  it("DL-2 holds no system up for the count, which comes when it comes to rest", function()
+    local dead = dead_ref()
+    for i = 1, 25 do dead:tell(i) end
+
+    kit().system:run()
+
+    assert.are.equal(0, kit():now())
+    assert.matches("15 more dead letters", kit().logs[11].message)
+  end)
+
   it("DL-2 logs fully again in the next ten seconds, without a count of nothing", function()
     local dead = dead_ref()
     for i = 1, 10 do dead:tell(i) end

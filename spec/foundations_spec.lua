@@ -70,6 +70,21 @@ describe("foundations", function()
     assert.are.equal("still here", (here:ask("still")))
   end)
 
+  it("ASK-2 refuses a wait for a system of another copy in a handler", function()
+    local copy, copied_kit = second_copy()
+    local other = copied_kit.system("other")
+    local there = other.system:spawn(function(actor) actor:reply("there") end)
+    local why
+    local here = kit().system:spawn(function() why = select(2, pcall(there.ask, there, "x")) end)
+    here:tell("ask it")
+    kit():settle()
+
+    assert.matches("cannot wait for another system %('other'%)", tostring(why))
+    assert.are.equal(0, kit().system:stats().parked)
+    assert.is_true(copy.is_error(why, "OptionsError"))
+    other.system:terminate()
+  end)
+
   it("a collected copy of troupe leaves the other one intact", function()
     do
       local copy = second_copy()

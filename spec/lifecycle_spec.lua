@@ -760,4 +760,21 @@ describe("lifecycle", function()
 
     assert.are.same({ run = false, settle = false, advance = false }, driven)
   end)
+
+  it("SPAWN-4 leaves nothing in hand to an actor table that was kept over a restart", function()
+    local old
+    local ref = kit().system:spawn(function(actor, message)
+      old = old or actor
+      if message == "fail" then error("restart") end
+      assert.is_nil(old.sender)
+      assert.is_false(old:reply("from the old one"))
+      old.timers:start_single("tick", "tick", 10)
+      actor:reply("from the new one")
+    end)
+    ref:tell("fail")
+    kit():settle()
+
+    assert.are.equal("from the new one", (ref:ask("who?")))
+    assert.are.equal(0, kit().system:stats().timers)
+  end)
 end)

@@ -10,7 +10,8 @@ local function slow_echo(actor, message)
   actor:reply(message)
 end
 
---- A wait that its test takes for endless; less than that lets a test fail instead of hang.
+--- Where a loop that should have been ended ends by itself, so that its test fails and does not
+--- hang.
 local FOR_EVER = 100000
 
 describe("robustness", function()
@@ -51,30 +52,90 @@ describe("robustness", function()
         print(("%d lost, refused: %s"):format(sent - seen, refused))
       ]])
     end)
+  end)
 
-    it("SYS-8 bears finalizers that drive a system while it makes a ref", function()
-      prints("ended\n", [[
-        local system = require "troupe".system("demo", { log_level = "off" })
-        local drives = false
-        local function finalizer()
-          setmetatable({}, { __gc = function()
-            if drives then pcall(system.run, system) end
-            finalizer()
-          end })
+  describe("of refs that are made while finalizers run", function()
+    --- Each allocation collects all garbage; `at_collection`, if set, runs when it does.
+    local collecting = [[
+      local troupe = require "troupe"
+      local system = troupe.system("demo", { log_level = "off" })
+      local at_collection
+      local function finalizer()
+        setmetatable({}, { __gc = function()
+          finalizer()
+          if at_collection then at_collection() end
+        end })
+      end
+      finalizer()
+      collectgarbage("incremental", 0, 1000, 24)
+      collectgarbage("setpause", 0)
+      collectgarbage()
+
+      local parent
+      system:spawn {
+        pre_start = function(actor) parent = actor end,
+        receive = function(actor, count)
+          for i = 1, count do actor:spawn(function() end, "child-" .. i) end
+        end,
+      }
+      system:run()
+
+      --- Runs `finalize` in the collection that comes after `skipped` others while `fn` runs.
+      local function finalizing(skipped, finalize, fn)
+        at_collection = function()
+          if skipped == 0 then finalize() end
+          skipped = skipped - 1
         end
-        for _ = 1, 5 do finalizer() end
-        collectgarbage("setpause", 0)
-        for i = 1, 3000 do
-          system:spawn(function() end, "a" .. i):stop()
-          collectgarbage()
-          local selection = system:actor_selection("/user/a" .. i)
-          drives = true
-          selection:tell("hello")
-          drives = false
+        local result = fn()
+        at_collection = nil
+        return result
+      end
+    ]]
+
+    it("SYS-8 bears one that ends the actor whose ref is made", function()
+      prints("ended\n", collecting .. [[
+        for i = 1, 100 do
+          system:spawn(function() end, "actor-" .. i):stop()
+          local selection = system:actor_selection("/user/actor-" .. i)
+          finalizing(0, function() system:run() end, function() selection:tell("hello") end)
+        end
+        system:terminate()
+        print("ended")
+      ]])
+    end)
+
+    it("SYS-8 bears one that ends the children that are listed", function()
+      prints("ended\n", collecting .. [[
+        for skipped = 0, 25 do
+          parent.ref:tell(10)
+          system:run()
+          finalizing(skipped, function()
+            for _, child in ipairs(parent.children) do child:stop() end
+            system:run()
+          end, function() return parent.children end)
+          for _, child in ipairs(parent.children) do child:stop() end
           system:run()
         end
         system:terminate()
         print("ended")
+      ]])
+    end)
+
+    it("PATH-6 keeps refs equal when one makes the same ref meanwhile", function()
+      prints("some made: true, differ: 0\n", collecting .. [[
+        parent.ref:tell(1)
+        system:run()
+        local made, differ = 0, 0
+        for skipped = 0, 5 do
+          local theirs
+          local ours = finalizing(skipped, function() theirs = parent:child("child-1") end,
+            function() return parent:child("child-1") end)
+          if theirs then made = made + 1 end
+          if theirs and theirs ~= ours then differ = differ + 1 end
+          ours, theirs = nil, nil
+          collectgarbage()
+        end
+        print(("some made: %s, differ: %d"):format(made > 0, differ))
       ]])
     end)
   end)
@@ -185,6 +246,38 @@ describe("robustness", function()
 
       assert.is_true(troupe.is_error(why, "SystemTerminatedError"))
     end)
+
+    it("SYS-5 answers at once what a coroutine of the user's own asks after the end", function()
+      local echo = kit().system:spawn(slow_echo)
+      kit().system:terminate()
+      local err
+
+      coroutine.wrap(function() err = select(2, echo:ask("hello")) end)()
+
+      assert.is_true(troupe.is_error(err))
+    end)
+  end)
+
+  it("SYS-8 is torn down at lua_close while functions of timers wait", function()
+    prints("waiting\n", [[
+      local troupe = require "troupe"
+      local system = troupe.system("demo")
+      for _ = 1, 10 do system:schedule_once(0, function() troupe.sleep(60000) end) end
+      system:schedule_every(60000, function() troupe.sleep(60000) end, 0)
+      system:go(function() troupe.sleep(5) end):await()
+      print("waiting")
+    ]])
+  end)
+
+  it("SYS-5 drains however long drain_timeout_ms is", function()
+    local system = kit({ drain_timeout_ms = 1e300 }).system
+    local handled = 0
+    local ref = system:spawn(function() handled = handled + 1 end)
+    for _ = 1, 10 do ref:tell("mail") end
+
+    system:terminate()
+
+    assert.are.equal(10, handled)
   end)
 
   describe("of actors", function()
@@ -234,7 +327,7 @@ describe("robustness", function()
     end)
 
     it("PATH-1 renders the path of a deep tree in no time", function()
-      local DEPTH = 10000
+      local DEPTH = 30000
       local leaf
       local link = {}
       function link.receive(actor, below)
@@ -275,13 +368,13 @@ describe("robustness", function()
     it("EVT-1 lets a full mailbox drain when what it drops is told again", function()
       local handled = {}
       local retries = 0
-      local ref = kit().system:spawn(function(_, message) handled[#handled + 1] = message end, "full",
-        { mailbox = { capacity = 1, overflow = "drop-new" } })
+      local full = kit().system:spawn(function(_, message) handled[#handled + 1] = message end,
+        "full", { mailbox = { capacity = 1, overflow = "drop-new" } })
       kit().system.events:subscribe(function(event)
         retries = retries + 1
         if retries < FOR_EVER then event.ref:tell(event.message) end
       end, "message_dropped")
-      for i = 1, 3 do ref:tell(i) end
+      for i = 1, 3 do full:tell(i) end
 
       kit():settle()
 
@@ -313,23 +406,44 @@ describe("robustness", function()
       repeat until os.clock() >= ends
     end
 
-    --- How long a delay of 2 ms takes that `wait(actor, done)` begins after 5 ms of work.
-    local function measured(wait)
-      local system <close> = troupe.system("clock")
-      local took
-      system:spawn(function(actor)
-        work(5)
-        local began = system:now()
-        wait(actor, function() took = system:now() - began end)
-      end):tell("go")
-      system:run()
-      return took
-    end
+    --- What waits 2 ms and then calls `done`, in a handler or by the message "done" to it.
+    local delays = {
+      schedule_once = function(actor, done) actor.system:schedule_once(2, done) end,
+      start_single = function(actor) actor.timers:start_single("key", "done", 2) end,
+      sleep = function(_, done)
+        troupe.sleep(2)
+        done()
+      end,
+      ask = function(actor, done)
+        actor:spawn(ignore):ask("hello", 2)
+        done()
+      end,
+      await = function(actor, done)
+        actor.system:go(function() troupe.sleep(100) end):await(2)
+        done()
+      end,
+      resolve_one = function(actor, done)
+        actor.system:actor_selection("/user/nobody"):resolve_one(2)
+        done()
+      end,
+    }
 
-    it("TMR-5 fires no timer early that starts late in a handler", function()
-      assert.is_true(measured(function(actor, done)
-        actor.system:schedule_once(2, done)
-      end) >= 2)
-    end)
+    for name, delay in pairs(delays) do
+      it("TMR-5 ends no delay early that begins late in a handler: " .. name, function()
+        local system <close> = troupe.system("clock")
+        local began, took
+        local function done() took = system:now() - began end
+        system:spawn(function(actor, message)
+          if message == "done" then return done() end
+          work(5)
+          began = system:now()
+          delay(actor, done)
+        end):tell("go")
+
+        system:run()
+
+        assert.is_true(took >= 2)
+      end)
+    end
   end)
 end)

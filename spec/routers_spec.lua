@@ -1370,3 +1370,26 @@ describe("routing over random histories", function()
     end
   end)
 end)
+
+describe("an ask through a router", function()
+  local kit = new_kit.each(before_each, after_each)
+
+  it("ASK-7 names the routee that refused an ask, and not the pool that lives", function()
+    local kept = kit().system:spawn(troupe.Router.round_robin(1, function(actor)
+      actor:reply("served")
+    end, nil, { on_routee_stop = "keep" }), "kept")
+    kit():settle()
+    kit().system:actor_selection("/user/kept/routee-1"):resolve_one():stop()
+    kit():settle()
+
+    local _, err = kept:ask("anybody?")
+
+    assert.are.equal("ActorStoppedError", err.name)
+    assert.are.equal("troupe://demo/user/kept/routee-1", err.path)
+  end)
+
+  it("RTR-2 names the bound of a size that is beyond it", function()
+    assert.error_matches(function() troupe.Router.random(1000001, function() end) end,
+      "Router%.random: size must be at most 1000000 %(got 1000001%)")
+  end)
+end)

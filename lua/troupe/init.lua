@@ -20,6 +20,7 @@ core.setup {
   initialization_error = fault.initialization,
   task_failed = system.unawaited("a task"),
   coroutine_failed = system.unawaited("a coroutine"),
+  at_rest = system.at_rest,
 }
 require "troupe.actor"
 require "troupe.ref"

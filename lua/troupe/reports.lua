@@ -16,22 +16,23 @@ local function in_short(reason)
 end
 
 -- Dead letters may come by the thousand: ten lines in ten seconds, then one with the count (DL-2).
-local function new_limiter(log)
+local function new_limiter(log, later)
   local limiter = { since = -math.huge, lines = 0, held_back = 0 }
 
-  function limiter.flush(path)
+  function limiter.flush()
     if limiter.held_back == 0 then return end
-    log:write("info", path, ("%d more dead letters"):format(limiter.held_back))
+    log:write("info", log.path, ("%d more dead letters"):format(limiter.held_back))
     limiter.held_back = 0
   end
 
-  function limiter.admit(now, path)
+  function limiter.admit(now)
     if now - limiter.since >= WINDOW_S then
-      limiter.flush(path)
+      limiter.flush()
       limiter.since, limiter.lines = now, 0
     end
     limiter.lines = limiter.lines + 1
     if limiter.lines <= LINES then return true end
+    if limiter.held_back == 0 then later(limiter.since + WINDOW_S - now, limiter.flush) end
     limiter.held_back = limiter.held_back + 1
     return false
   end
@@ -74,7 +75,7 @@ local function warning(log, event)
 end
 
 local function dead_letter(log, event, limiter)
-  if not log:enabled("info") or not limiter.admit(log.clock(), log.path) then return end
+  if not log:enabled("info") or not limiter.admit(log.clock()) then return end
   log:write("info", event.recipient, "dead letter: " .. in_short(event.message), {
     reason = event.reason,
     sender = event.sender and tostring(event.sender),
@@ -112,10 +113,12 @@ local fields_of = {
 --- The function that the core hands each event of a system to.
 ---@param log troupe.Log
 ---@param stream troupe.Events
+---@param later fun(seconds: number, fn: function)  runs a function later, if the system goes on
 ---@return fun(kind: string, ...) dispatch
 ---@return fun(kind: string, event: table) report  for events that the engine knows nothing of
-function reports.dispatcher(log, stream)
-  local limiter = new_limiter(log)
+---@return fun() flush  says what was held back
+function reports.dispatcher(log, stream, later)
+  local limiter = new_limiter(log, later)
 
   local function report(kind, event)
     if loggers[kind] then loggers[kind](log, event, limiter) end
@@ -123,7 +126,7 @@ function reports.dispatcher(log, stream)
     stream:publish(kind, event)
   end
 
-  return function(kind, ...) report(kind, fields_of[kind](...)) end, report
+  return function(kind, ...) report(kind, fields_of[kind](...)) end, report, limiter.flush
 end
 
 --- A task that nobody awaits has raised.  (ASK-11)

@@ -26,8 +26,7 @@ local Router = {}
 
 local MAX_SIZE = 1000000
 
-local size_rule = check.integer { min = 1, max = MAX_SIZE }
-size_rule.expected = "an integer of at least 1"
+local size_rule = check.integer { min = 1 }
 
 local strategy_rule = check.func()
 
@@ -44,6 +43,9 @@ local scatter_schema = {
 local function pool(where, routing, size, routee, routee_options, schema, options)
   local values = check.options(where, options, schema, 3)
   values.size = check.argument(where, "size", size, size_rule, 3)
+  if values.size > MAX_SIZE then
+    check.fail(where, ("size must be at most %d (got %d)"):format(MAX_SIZE, values.size), 3)
+  end
   values.routee = recipe.of(where, routee, routee_options, 3)
   values.routing = routing
   return recipe.ready(values)

@@ -83,7 +83,8 @@ function system.new(name, options, is_virtual)
   end, { level = values.log_level, sink = values.log })
   state.events = new_events(state)
   local dispatch
-  dispatch, state.report = reports.dispatcher(state.log, state.events)
+  dispatch, state.report, state.flush = reports.dispatcher(state.log, state.events,
+    function(seconds, fn) core.schedule(state.system, fn, seconds * 1000, 0, true) end)
   state.system = core.new_system {
     name = name,
     seed = values.seed,
@@ -188,6 +189,12 @@ function System:schedule_every(interval, fn, initial)
   check.argument("schedule_every", "initial", initial, delay_rule, 2)
   local handle = schedule(self, "schedule_every", initial, interval, fn)
   return handle
+end
+
+--- The system is not driven for now: what the log has held back is said.
+function system.at_rest(at)
+  local state = systems.state(at)
+  if state then state.flush() end
 end
 
 --- What the core needs of the Lua side for tasks and coroutines that failed.

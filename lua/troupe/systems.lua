@@ -7,6 +7,7 @@ local states = setmetatable({}, { __mode = "k" })
 ---@field log troupe.Log
 ---@field events troupe.Events
 ---@field name string
+---@field flush fun()  says what the log has held back
 ---@field report fun(kind: string, event: table)  logs and publishes
 
 ---@param system troupe.System

@@ -36,10 +36,22 @@ tpl_ref *tpl_check_actor(lua_State *L, int index, const char *where) {
   return u;
 }
 
+/* Whether the table at `index` is that of the incarnation that lives: one that was kept over a restart
+ * has no message in hand and starts no timers (SPAWN-4). */
+bool tpl_is_current(lua_State *L, int index, tpl_ref *u) {
+  if (u->host->system == NULL) return false;
+  tp_value state = tp_actor_state(u->ref);
+  if (state.type != TP_HOST) return false;
+  lua_rawgeti(u->host->aux, TPL_ANCHORS, (lua_Integer)state.as.host);
+  bool same = lua_topointer(u->host->aux, -1) == lua_topointer(L, index);
+  lua_pop(u->host->aux, 1);
+  return same;
+}
+
 /* ---- Fields ----------------------------------------------------------------------------- */
 
 static int push_sender(lua_State *L, tpl_ref *u) {
-  tp_ref *sender = u->host->system == NULL ? NULL : tp_actor_sender(u->ref);
+  tp_ref *sender = tpl_is_current(L, 1, u) ? tp_actor_sender(u->ref) : NULL;
   if (sender == NULL) {
     lua_pushnil(L);
   } else {
@@ -97,7 +109,7 @@ static int actor_tostring(lua_State *L) {
 /* ---- Methods ---------------------------------------------------------------------------- */
 
 static int answer(lua_State *L, tpl_ref *u, bool failed) {
-  tp_ref *sender = u->host->system == NULL ? NULL : tp_actor_sender(u->ref);
+  tp_ref *sender = tpl_is_current(L, 1, u) ? tp_actor_sender(u->ref) : NULL;
   if (sender == NULL) {
     lua_pushboolean(L, 0);
     return 1;
@@ -150,11 +162,6 @@ static int core_actor_ref(lua_State *L) {
   return 1;
 }
 
-static int core_is_actor(lua_State *L) {
-  lua_pushboolean(L, test_actor(L, 1) != NULL);
-  return 1;
-}
-
 /* core.open_actor(field, names): gives the Lua side's part of the metatable */
 static int core_open_actor(lua_State *L) {
   luaL_checktype(L, 1, LUA_TFUNCTION);
@@ -178,10 +185,8 @@ static int core_open_actor(lua_State *L) {
 void tpl_open_actor(lua_State *L, int core) {
   static const luaL_Reg methods[] = {
       {"reply", actor_reply}, {"fail", actor_fail}, {"stop", actor_stop}, {NULL, NULL}};
-  static const luaL_Reg functions[] = {{"actor_ref", core_actor_ref},
-                                       {"is_actor", core_is_actor},
-                                       {"open_actor", core_open_actor},
-                                       {NULL, NULL}};
+  static const luaL_Reg functions[] = {
+      {"actor_ref", core_actor_ref}, {"open_actor", core_open_actor}, {NULL, NULL}};
   tpl_set_functions(L, core, functions);
   lua_newtable(L);
   lua_newtable(L);
@@ -193,7 +198,5 @@ void tpl_open_actor(lua_State *L, int core) {
   lua_setfield(L, -2, "__tostring");
   lua_pushliteral(L, "troupe.actor");
   lua_setfield(L, -2, "__name");
-  lua_pushvalue(L, -1);
-  lua_setfield(L, -3, "actor_metatable");
   lua_setiuservalue(L, core, TPL_CORE_ACTOR_MT);
 }

@@ -27,13 +27,18 @@ typedef struct tpl_task tpl_task;
 
 /* ---- Cores ------------------------------------------------------------------------------ */
 
+/* What all openings of the module in one Lua state share. */
+typedef struct tpl_state {
+  tpl_host *running; /* whose code runs now, or NULL */
+} tpl_state;
+
 /* Metatables of the Lua side that have a meaning for the engine, compared by address. */
 struct tpl_core {
+  tpl_state *state;
   const void *error_mt;       /* values that fail an ask */
   const void *broadcast_mt;   /* troupe.Broadcast(m): [1] is m */
   const void *dead_letter_mt; /* events whose loss is no dead letter */
   const void *signal_mt;      /* troupe.PoisonPill and its like: [1] is the tp_signal */
-  tpl_host *running;          /* whose code runs now, or NULL */
   tpl_host *hosts;            /* that have not been taken apart */
   bool closed;                /* its state is being closed: no more hosts */
 };
@@ -61,6 +66,9 @@ int tpl_misuse(lua_State *L, const char *format, ...);
  * at least 0, or positive if so demanded. `what` names it: "ask: timeout_ms". */
 tp_time tpl_check_duration(lua_State *L, int index, bool positive, const char *what);
 
+/* Rounded up, and at most TP_NEVER. */
+tp_time tpl_nanoseconds(double ms);
+
 static inline double tpl_milliseconds(tp_time t) { return (double)t / 1e6; }
 
 /* As realloc; frees for size 0. */
@@ -79,14 +87,19 @@ void tpl_set_metatable(lua_State *L, int place);
 /* Registers functions in the table on top, with the core at index `core` as their upvalue. */
 void tpl_set_functions(lua_State *L, int core, const luaL_Reg *functions);
 
-/* Userdata of ours that a host can release when Lua will not: objects that a finalizer makes while
- * the state is being closed get no finalizer of their own. */
+/* What userdata of ours hold outside Lua's memory. A host releases it when Lua will not: an object that
+ * a finalizer makes while the state is being closed gets no finalizer of its own. */
 typedef struct tpl_owned {
-  struct tpl_owned *next, **link; /* link NULL: in no list */
-  void (*release)(struct tpl_owned *o);
+  struct tpl_owned *next, **link;
+  tp_tick *tick;            /* of a timer's handle, counted, or NULL */
+  tp_ref **slots;           /* of those who await a task, counted */
+  uint32_t count, capacity; /* of `slots` */
 } tpl_owned;
 
-void tpl_own(tpl_host *h, tpl_owned *o, void (*release)(tpl_owned *o));
+/* Gives an empty one, in the list of `h`; NULL when out of memory. */
+tpl_owned *tpl_own(tpl_host *h);
+
+/* Gives back what it holds, and itself; does nothing to NULL. */
 void tpl_disown(tpl_owned *o);
 
 /* ---- Hosts ------------------------------------------------------------------------------ */
@@ -117,7 +130,7 @@ typedef struct tpl_anchors {
 struct tpl_host {
   const void *magic;
   tpl_host *next, **link; /* in the core's list */
-  tpl_owned *owned;       /* timer handles and tasks */
+  tpl_owned *owned;       /* by timer handles and tasks */
   tp_system *system;      /* NULL once it has been taken apart */
   tpl_core *core;
   tp_loop *loop; /* made when first slept in; a system in virtual time has none */
@@ -225,6 +238,9 @@ void tpl_push_actor(lua_State *L, tpl_host *h, tp_ref *r);
 /* The ref of the actor table at `index`; raises for anything else. */
 tpl_ref *tpl_check_actor(lua_State *L, int index, const char *where);
 
+/* Whether the actor table at `index`, of `u`, is that of the incarnation that lives. */
+bool tpl_is_current(lua_State *L, int index, tpl_ref *u);
+
 void tpl_open_actor(lua_State *L, int core);
 
 /* core.spawn(parent, name, receive, recipe) -> ref | nil, why */
@@ -310,15 +326,13 @@ typedef enum tpl_task_state {
 
 struct tpl_task {
   const void *magic;
-  tpl_owned owned;
-  tpl_waiter waiter; /* TPL_WAITER_TASK: what its token points to */
+  tpl_owned *awaited; /* the slots of those who await it, or NULL */
+  tpl_waiter waiter;  /* TPL_WAITER_TASK: what its token points to */
   tpl_host *host;
-  tpl_coro *coro;   /* while it runs or waits */
-  tp_value anchor;  /* of its userdata, while it is not over */
-  uint8_t state;    /* tpl_task_state */
-  bool cancelled;   /* its next wait ends it */
-  tp_ref **waiters; /* slots of those who await it, counted */
-  uint32_t waiting, capacity;
+  tpl_coro *coro;  /* while it runs or waits */
+  tp_value anchor; /* of its userdata, while it is not over */
+  uint8_t state;   /* tpl_task_state */
+  bool cancelled;  /* its next wait ends it */
 };
 
 static inline tpl_task *tpl_task_of(void *token) {

@@ -32,8 +32,12 @@ tp_time tpl_check_duration(lua_State *L, int index, bool positive, const char *w
     tpl_misuse(L, "%s must be a %s finite number of milliseconds (got %s)", what,
                positive ? "positive" : "non-negative", got);
   }
+  return tpl_nanoseconds(ms);
+}
+
+tp_time tpl_nanoseconds(double ms) {
   double ns = ceil(ms * 1e6);
-  return ns >= 9.2e18 ? TP_NEVER - 1 : (tp_time)ns;
+  return ns >= 9.2e18 ? TP_NEVER : (tp_time)ns;
 }
 
 const char tpl_system_magic = 's', tpl_ref_magic = 'r', tpl_task_magic = 't', tpl_timer_magic = 'w';
@@ -94,6 +98,21 @@ static int core_gc(lua_State *L) {
   return 0;
 }
 
+/* The one of this Lua state, made by the first opening and kept in its registry. */
+static tpl_state *state_of(lua_State *L) {
+  static const char key = 'k';
+  if (lua_rawgetp(L, LUA_REGISTRYINDEX, &key) == LUA_TNIL) {
+    lua_pop(L, 1);
+    tpl_state *made = lua_newuserdatauv(L, sizeof *made, 0);
+    *made = (tpl_state){0};
+    lua_pushvalue(L, -1);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &key);
+  }
+  tpl_state *state = lua_touserdata(L, -1);
+  lua_pop(L, 1);
+  return state;
+}
+
 __attribute__((visibility("default"))) int luaopen_troupe_core(lua_State *L);
 
 int luaopen_troupe_core(lua_State *L) {
@@ -102,7 +121,7 @@ int luaopen_troupe_core(lua_State *L) {
       {"sleep", tpl_sleep},  {"resolve", tpl_resolve_path}, {NULL, NULL}};
   tpl_core *c = lua_newuserdatauv(L, sizeof *c, TPL_CORE_VALUES);
   int core = lua_gettop(L);
-  *c = (tpl_core){0};
+  *c = (tpl_core){.state = state_of(L)};
   lua_createtable(L, 0, 1);
   lua_pushcfunction(L, core_gc);
   lua_setfield(L, -2, "__gc");

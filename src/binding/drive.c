@@ -265,8 +265,8 @@ static int trim(lua_State *L) {
 }
 
 void tpl_run_ready(lua_State *L, tpl_host *h) {
-  tpl_host *outer = h->core->running;
-  h->core->running = h;
+  tpl_host *outer = h->core->state->running;
+  h->core->state->running = h;
   h->slice_over = false;
   h->pace = h->is_virtual ? JOBS_A_LOOK : 1;
   h->budget = h->pace;
@@ -280,7 +280,7 @@ void tpl_run_ready(lua_State *L, tpl_host *h) {
     enter(L, c, 1);
   }
   if (tpl_anchors_are_large(h)) (void)protect(L, trim, h);
-  h->core->running = outer;
+  h->core->state->running = outer;
 }
 
 /* ---- Time ------------------------------------------------------------------------------- */
@@ -331,7 +331,7 @@ static void have_loop(lua_State *L, tpl_host *h) {
 /* Sleeps to the next deadline, or lets virtual time jump there. False when there is none. */
 static bool sleep_until_deadline(tpl_host *h) {
   tp_time due = tp_next_deadline(h->system);
-  if (due == TP_NEVER) return false;
+  if (due == TP_NEVER || tp_only_passive(h->system)) return false;
   if (h->is_virtual) {
     if (due > h->now) h->now = due;
   } else {
@@ -346,7 +346,8 @@ static bool sleep_until_deadline(tpl_host *h) {
 /* ---- Driving ---------------------------------------------------------------------------- */
 
 void tpl_check_drivable(lua_State *L, tpl_host *h, const char *where) {
-  if (h->core->running != NULL && h->core->running->current != NULL && h == h->core->running) {
+  if (h->core->state->running != NULL && h->core->state->running->current != NULL &&
+      h == h->core->state->running) {
     tpl_misuse(L, "%s: cannot be called in a handler or a task: the system runs already", where);
   }
   if (h->driving) tpl_misuse(L, "%s: the system runs already", where);
@@ -401,6 +402,7 @@ void tpl_settle(lua_State *L, tpl_host *h) {
   h->driving = true;
   do {
     pass_deadlines(h);
+    h->polled = h->now;
     tpl_run_ready(L, h);
   } while (tp_ready(h->system) || tp_next_deadline(h->system) <= h->now);
   h->driving = false;

@@ -1,4 +1,5 @@
 /* A host is a system's userdata: it is made, looked into, driven from Lua, and taken apart here. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "binding.h"
@@ -91,7 +92,7 @@ static int core_new_system(lua_State *L) {
       .name = luaL_checkstring(L, -1),
       .seed = seed_option(L),
       .throughput = (uint32_t)number_option(L, "throughput"),
-      .drain_timeout = (tp_time)(number_option(L, "drain_timeout_ms") * 1e6),
+      .drain_timeout = tpl_nanoseconds(number_option(L, "drain_timeout_ms")),
       .now = h->now,
   };
   h->began = h->now;
@@ -113,23 +114,24 @@ static void end_jobs(tpl_host *h) {
   }
 }
 
-void tpl_own(tpl_host *h, tpl_owned *o, void (*release)(tpl_owned *o)) {
-  o->release = release;
+tpl_owned *tpl_own(tpl_host *h) {
+  tpl_owned *o = calloc(1, sizeof *o);
+  if (o == NULL) return NULL;
   o->next = h->owned;
   o->link = &h->owned;
   if (o->next != NULL) o->next->link = &o->next;
   h->owned = o;
+  return o;
 }
 
 void tpl_disown(tpl_owned *o) {
-  if (o->link == NULL) return;
+  if (o == NULL) return;
   *o->link = o->next;
   if (o->next != NULL) o->next->link = o->link;
-  o->link = NULL;
-}
-
-static void release_owned(tpl_host *h) {
-  while (h->owned != NULL) h->owned->release(h->owned);
+  if (o->tick != NULL) tp_tick_release(o->tick);
+  for (uint32_t i = 0; i < o->count; i++) tp_ref_release(o->slots[i]);
+  free(o->slots);
+  free(o);
 }
 
 /* Whoever still holds a ref holds one that is gone. */
@@ -154,7 +156,7 @@ static void take_apart(tpl_host *h) {
   tp_loop_free(h->loop);
   h->loop = NULL;
   tpl_free_anchors(h);
-  release_owned(h);
+  while (h->owned != NULL) tpl_disown(h->owned);
   release_refs(h);
 }
 
@@ -170,12 +172,20 @@ void tpl_close_core(tpl_core *core) {
 
 /* ---- Driven ----------------------------------------------------------------------------- */
 
+/* The host is driven no more, for now: the Lua side may have something left to say. */
+static int at_rest(lua_State *L, tpl_host *h) {
+  tpl_push_setup(L, h, "at_rest");
+  tpl_push_aux(L, h, TPL_SYSTEM);
+  lua_call(L, 1, 0);
+  return 0;
+}
+
 /* system:run()                                                              SYS-9 */
 static int host_run(lua_State *L) {
   tpl_host *h = tpl_check_host(L, 1, "run");
   tpl_check_drivable(L, h, "run");
   (void)tpl_drive(L, h, NULL);
-  return 0;
+  return at_rest(L, h);
 }
 
 /* system:terminate(): in a handler or a task it begins, elsewhere it is over on return.   SYS-4 */
@@ -184,8 +194,9 @@ static int host_terminate(lua_State *L) {
   if (h != NULL && h->system == NULL) return 0;
   h = tpl_check_host(L, 1, "terminate");
   tp_terminate(h->system);
-  if (!h->driving) (void)tpl_drive(L, h, NULL);
-  return 0;
+  if (h->driving) return 0;
+  (void)tpl_drive(L, h, NULL);
+  return at_rest(L, h);
 }
 
 /* core.settle(system): runs all that can run without time going on */
@@ -254,21 +265,6 @@ static int core_wall_clock(lua_State *L) {
   return 1;
 }
 
-/* core.system_state(system) -> "running", "terminating" or "terminated" */
-static int core_system_state(lua_State *L) {
-  tpl_host *h = test_host(L, 1);
-  bool ended = h == NULL || h->system == NULL || tp_terminated(h->system);
-  bool ending = ended || tp_terminating(h->system);
-  lua_pushstring(L, ended ? "terminated" : ending ? "terminating" : "running");
-  return 1;
-}
-
-/* core.system_name(system) */
-static int core_system_name(lua_State *L) {
-  lua_pushstring(L, tp_system_name(tpl_check_host(L, 1, "name")->system));
-  return 1;
-}
-
 static const char *const event_names[TP_EVENT_KINDS] = {
     "actor_started", "actor_restarted", "actor_stopped",   "actor_failed",
     "hook_failed",   "dead_letter",     "message_dropped", "warning"};
@@ -307,25 +303,10 @@ int tpl_push_event(lua_State *L, tpl_host *h, const tp_event *e) {
   return 7;
 }
 
-/* core.current() -> the system whose code runs here, and the ref of its actor; or nil */
-static int core_current(lua_State *L) {
-  tpl_host *h = tpl_core_here(L)->running;
-  if (h == NULL || h->current == NULL) return 0;
-  tpl_push_aux(L, h, TPL_SYSTEM);
-  push_optional_ref(L, h, h->current->job.actor);
-  return 2;
-}
-
 void tpl_open_host(lua_State *L, int core) {
-  static const luaL_Reg functions[] = {{"new_system", core_new_system},
-                                       {"settle", core_settle},
-                                       {"advance", core_advance},
-                                       {"wall_clock", core_wall_clock},
-                                       {"system_state", core_system_state},
-                                       {"system_name", core_system_name},
-                                       {"want_events", core_want_events},
-                                       {"current", core_current},
-                                       {NULL, NULL}};
+  static const luaL_Reg functions[] = {
+      {"new_system", core_new_system}, {"settle", core_settle},           {"advance", core_advance},
+      {"wall_clock", core_wall_clock}, {"want_events", core_want_events}, {NULL, NULL}};
   static const luaL_Reg methods[] = {{"run", host_run},
                                      {"terminate", host_terminate},
                                      {"stats", host_stats},

@@ -178,11 +178,6 @@ static int core_ref_name(lua_State *L) {
   return 1;
 }
 
-static int core_ref_uid(lua_State *L) {
-  lua_pushinteger(L, (lua_Integer)tp_ref_uid(tpl_check_ref(L, 1, "uid", "the argument")->ref));
-  return 1;
-}
-
 static int core_is_ref(lua_State *L) {
   lua_pushboolean(L, tpl_test_ref(L, 1) != NULL);
   return 1;
@@ -229,13 +224,7 @@ static int core_children(lua_State *L) {
   return 1;
 }
 
-/* core.root(system), core.user_guardian(system) */
-static int core_root(lua_State *L) {
-  tpl_host *h = tpl_check_host(L, 1, "root");
-  tpl_push_ref(L, h, tp_root(h->system));
-  return 1;
-}
-
+/* core.user_guardian(system) */
 static int core_user_guardian(lua_State *L) {
   tpl_host *h = tpl_check_host(L, 1, "spawn");
   tpl_push_ref(L, h, tp_user_guardian(h->system));
@@ -257,13 +246,6 @@ static int core_tell_event(lua_State *L) {
   tp_value event = tpl_value(L, target->host, 2);
   event.flags |= TP_UNLAMENTED;
   return push_status(L, target, tp_tell(target->ref, event, NULL));
-}
-
-/* core.stop_now(ref)                                             STOP-2 */
-static int core_stop_now(lua_State *L) {
-  tpl_ref *target = tpl_check_ref(L, 1, "stop", "the target");
-  if (tp_ref_is_actor(target->ref) && target->host->system != NULL) tp_stop_now(target->ref);
-  return 0;
 }
 
 /* Upvalues: core, methods, the Lua side's function for fields that are asked for now and then. */
@@ -293,21 +275,13 @@ static int core_open_ref(lua_State *L) {
 void tpl_open_ref(lua_State *L, int core) {
   static const luaL_Reg methods[] = {
       {"tell", ref_tell}, {"ask", ref_ask}, {"stop", ref_stop}, {NULL, NULL}};
-  static const luaL_Reg functions[] = {{"ref_path", core_ref_path},
-                                       {"ref_name", core_ref_name},
-                                       {"ref_uid", core_ref_uid},
-                                       {"ref_system", core_ref_system},
-                                       {"ref_parent", core_ref_parent},
-                                       {"is_ref", core_is_ref},
-                                       {"child", core_child},
-                                       {"children", core_children},
-                                       {"root", core_root},
-                                       {"user_guardian", core_user_guardian},
-                                       {"lookup", core_lookup},
-                                       {"tell_event", core_tell_event},
-                                       {"stop_now", core_stop_now},
-                                       {"open_ref", core_open_ref},
-                                       {NULL, NULL}};
+  static const luaL_Reg functions[] = {
+      {"ref_path", core_ref_path},     {"ref_name", core_ref_name},
+      {"ref_system", core_ref_system}, {"ref_parent", core_ref_parent},
+      {"is_ref", core_is_ref},         {"child", core_child},
+      {"children", core_children},     {"user_guardian", core_user_guardian},
+      {"lookup", core_lookup},         {"tell_event", core_tell_event},
+      {"open_ref", core_open_ref},     {NULL, NULL}};
   tpl_set_functions(L, core, functions);
   lua_newtable(L); /* the metatable; the Lua side adds __index */
   lua_pushcfunction(L, ref_gc);
@@ -318,8 +292,6 @@ void tpl_open_ref(lua_State *L, int core) {
   lua_setfield(L, -2, "__name");
   lua_newtable(L);
   tpl_set_functions(L, core, methods);
-  lua_pushvalue(L, -1);
-  lua_setfield(L, -4, "ref_methods");
   lua_setfield(L, -2, "__index");
   lua_pushliteral(L, "troupe.ref");
   lua_setfield(L, -2, "__metatable");

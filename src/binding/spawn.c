@@ -34,13 +34,6 @@ static int choice_field(lua_State *L, int table, const char *name, const char *c
   return i;
 }
 
-static tp_time nanoseconds(lua_Number ms) {
-  lua_Number ns = ms * 1e6;
-  if (ns >= 9.2e18) return TP_NEVER;
-  tp_time t = (tp_time)ns;
-  return (lua_Number)t < ns ? t + 1 : t;
-}
-
 static tp_value value_field(lua_State *L, tpl_host *h, int table, const char *name) {
   lua_getfield(L, table, name);
   tp_value v = tpl_value_plain(L, h, lua_gettop(L));
@@ -56,7 +49,7 @@ static void read_supervision(lua_State *L, int recipe, const char *name, tp_supe
     out->given = true;
     out->directive = (tp_directive)choice_field(L, t, "directive", directives);
     out->max_restarts = (int64_t)number_field(L, t, "max_restarts", 10);
-    out->within = nanoseconds(number_field(L, t, "within_ms", 60000));
+    out->within = tpl_nanoseconds(number_field(L, t, "within_ms", 60000));
   }
   lua_pop(L, 1);
 }
@@ -94,7 +87,7 @@ static void read_routing(lua_State *L, int recipe, tp_behavior_spec *spec) {
   spec->routing = (tp_routing)choice_field(L, recipe, "routing", routings);
   spec->size = (uint32_t)number_field(L, recipe, "size", 0);
   spec->on_routee_stop = (tp_on_routee_stop)choice_field(L, recipe, "on_routee_stop", on_stop);
-  spec->timeout = nanoseconds(number_field(L, recipe, "timeout_ms", 0));
+  spec->timeout = tpl_nanoseconds(number_field(L, recipe, "timeout_ms", 0));
 }
 
 /* The values last, in room that was made before, so that nothing is held when something raises. */

@@ -15,16 +15,6 @@ static tpl_task *check_task(lua_State *L, const char *where) {
   return t;
 }
 
-static void forget_waiters(tpl_owned *o) {
-  tpl_task *t = (tpl_task *)(void *)((char *)o - offsetof(tpl_task, owned));
-  tpl_disown(o);
-  for (uint32_t i = 0; i < t->waiting; i++) tp_ref_release(t->waiters[i]);
-  t->waiting = 0;
-  free(t->waiters);
-  t->waiters = NULL;
-  t->capacity = 0;
-}
-
 static bool is_over(const tpl_task *t) { return t->state >= TPL_TASK_DONE; }
 
 int tpl_go(lua_State *L) {
@@ -46,7 +36,6 @@ int tpl_go(lua_State *L) {
   tpl_task *t = lua_newuserdatauv(L, sizeof *t, USER_VALUES);
   *t = (tpl_task){
       .magic = &tpl_task_magic, .waiter = TPL_WAITER_TASK, .host = h, .state = TPL_TASK_RUNNING};
-  tpl_own(h, &t->owned, forget_waiters);
   tpl_set_metatable(L, TPL_CORE_TASK_MT);
   lua_pushvalue(L, 2);
   lua_setiuservalue(L, 3, HELD);
@@ -89,11 +78,11 @@ static void over(tpl_task *t, tpl_task_state state) {
   t->state = (uint8_t)state;
   t->coro = NULL;
   t->host->tasks--;
-  for (uint32_t i = 0; i < t->waiting; i++) {
-    tp_slot_settle(t->waiters[i], tp_nil(), false, NULL);
-    tp_ref_release(t->waiters[i]);
+  for (uint32_t i = 0; t->awaited != NULL && i < t->awaited->count; i++) {
+    tp_slot_settle(t->awaited->slots[i], tp_nil(), false, NULL);
   }
-  t->waiting = 0;
+  tpl_disown(t->awaited);
+  t->awaited = NULL;
   tp_value anchor = t->anchor;
   t->anchor = tp_nil();
   tp_value_release(t->host->system, anchor);
@@ -128,8 +117,8 @@ static void push_end(lua_State *L, tpl_task *t) {
 void tpl_task_closed(tpl_task *t) { over(t, TPL_TASK_CANCELLED); }
 
 static bool is_awaited(const tpl_task *t) {
-  for (uint32_t i = 0; i < t->waiting; i++) {
-    if (!tp_slot_settled(t->waiters[i])) return true;
+  for (uint32_t i = 0; t->awaited != NULL && i < t->awaited->count; i++) {
+    if (!tp_slot_settled(t->awaited->slots[i])) return true;
   }
   return false;
 }
@@ -185,29 +174,37 @@ static int await_results(lua_State *L, tpl_host *h, tp_ref *slot) {
   return 2;
 }
 
+/* Those that have timed out go. */
+static void sweep(tpl_owned *o) {
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < o->count; i++) {
+    if (tp_slot_settled(o->slots[i])) {
+      tp_ref_release(o->slots[i]);
+    } else {
+      o->slots[kept++] = o->slots[i];
+    }
+  }
+  o->count = kept;
+}
+
+static bool make_room(tpl_owned *o) {
+  if (o->count == o->capacity) sweep(o);
+  if (o->count < o->capacity) return true;
+  uint32_t capacity = o->capacity == 0 ? 2 : o->capacity * 2;
+  tp_ref **slots = realloc(o->slots, capacity * sizeof(tp_ref *));
+  if (slots == NULL) return false;
+  o->slots = slots;
+  o->capacity = capacity;
+  return true;
+}
+
 static void add_waiter(lua_State *L, tpl_task *t, tp_ref *slot) {
-  if (t->waiting == t->capacity) {
-    uint32_t kept = 0; /* those that have timed out go first */
-    for (uint32_t i = 0; i < t->waiting; i++) {
-      if (tp_slot_settled(t->waiters[i])) {
-        tp_ref_release(t->waiters[i]);
-      } else {
-        t->waiters[kept++] = t->waiters[i];
-      }
-    }
-    t->waiting = kept;
+  if (t->awaited == NULL) t->awaited = tpl_own(t->host);
+  if (t->awaited == NULL || !make_room(t->awaited)) {
+    tp_ref_release(slot);
+    luaL_error(L, "not enough memory");
   }
-  if (t->waiting == t->capacity) {
-    uint32_t capacity = t->capacity == 0 ? 2 : t->capacity * 2;
-    tp_ref **waiters = realloc(t->waiters, capacity * sizeof(tp_ref *));
-    if (waiters == NULL) {
-      tp_ref_release(slot);
-      luaL_error(L, "not enough memory");
-    }
-    t->waiters = waiters;
-    t->capacity = capacity;
-  }
-  t->waiters[t->waiting++] = slot;
+  t->awaited->slots[t->awaited->count++] = slot;
   tp_ref_retain(slot);
 }
 
@@ -260,7 +257,8 @@ static int task_status(lua_State *L) {
 
 static int task_gc(lua_State *L) {
   tpl_task *t = lua_touserdata(L, 1);
-  forget_waiters(&t->owned);
+  if (t->host->system != NULL) tpl_disown(t->awaited); /* else the host has done it */
+  t->awaited = NULL;
   return 0;
 }
 

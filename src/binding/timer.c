@@ -3,9 +3,8 @@
 
 typedef struct handle {
   const void *magic;
-  tpl_owned owned;
-  tp_tick *tick; /* counted */
   tpl_host *host;
+  tpl_owned *owned; /* its tick; NULL after its finalizer */
 } handle;
 
 static handle *check_handle(lua_State *L, const char *where) {
@@ -16,21 +15,20 @@ static handle *check_handle(lua_State *L, const char *where) {
   return t;
 }
 
-static void release_handle(tpl_owned *o) {
-  handle *t = (handle *)(void *)((char *)o - offsetof(handle, owned));
-  tpl_disown(o);
-  if (t->tick != NULL) tp_tick_release(t->tick);
-  t->tick = NULL;
+/* The tick of a handle; NULL when the host has been taken apart, which released it. */
+static tp_tick *tick_of(const handle *t) {
+  return t->owned == NULL || t->host->system == NULL ? NULL : t->owned->tick;
 }
 
 /* A handle that holds nothing yet, so that nothing is lost when making it raises. */
 static handle *new_handle(lua_State *L, tpl_host *h) {
   handle *t = lua_newuserdatauv(L, sizeof *t, 1);
   *t = (handle){.magic = &tpl_timer_magic, .host = h};
-  tpl_own(h, &t->owned, release_handle);
   tpl_set_metatable(L, TPL_CORE_TIMER_MT);
   tpl_push_aux(L, h, TPL_SYSTEM); /* as with refs */
   lua_setiuservalue(L, -2, 1);
+  t->owned = tpl_own(h);
+  if (t->owned == NULL) luaL_error(L, "not enough memory");
   return t;
 }
 
@@ -49,41 +47,46 @@ static int core_timer_start(lua_State *L) {
   tp_repeat repeat = (tp_repeat)luaL_checkoption(L, 3, NULL, repeats);
   tp_time delay = tpl_check_duration(L, 4, false, "timers: delay");
   tp_time interval = tpl_check_duration(L, 5, false, "timers: interval");
-  if (h->system == NULL) return push_started(L, TP_ETERMINATED);
+  if (!tpl_is_current(L, 1, u)) return push_started(L, TP_ESTOPPED);
   handle *t = new_handle(L, h);
   tp_value message = tpl_value(L, h, 2);
   tpl_set_now(h);
-  return push_started(L, tp_timer_start(u->ref, message, repeat, delay, interval, &t->tick));
+  return push_started(L, tp_timer_start(u->ref, message, repeat, delay, interval, &t->owned->tick));
 }
 
-/* core.schedule(system, function, delay_ms, interval_ms) -> handle | nil when it terminates */
+/* core.schedule(system, function, delay_ms, interval_ms, passive) -> handle | nil when it terminates */
 static int core_schedule(lua_State *L) {
+  lua_settop(L, 5);
   tpl_host *h = tpl_check_host(L, 1, "schedule");
   tp_time delay = tpl_check_duration(L, 3, false, "schedule: delay");
   tp_time interval = tpl_check_duration(L, 4, false, "schedule: interval");
   handle *t = new_handle(L, h);
   tp_value function = tpl_value_plain(L, h, 2);
   tpl_set_now(h);
-  return push_started(L, tp_schedule(h->system, function, delay, interval, &t->tick));
+  bool passive = lua_toboolean(L, 5);
+  int status = tp_schedule(h->system, function, delay, interval, &t->owned->tick);
+  if (status == TP_OK && passive) tp_tick_set_passive(t->owned->tick);
+  return push_started(L, status);
 }
 
 /* handle:cancel() -> true when that prevented something                      TMR-6 */
 static int handle_cancel(lua_State *L) {
-  handle *t = check_handle(L, "cancel");
-  lua_pushboolean(L, t->tick != NULL && t->host->system != NULL && tp_tick_cancel(t->tick));
+  tp_tick *tick = tick_of(check_handle(L, "cancel"));
+  lua_pushboolean(L, tick != NULL && tp_tick_cancel(tick));
   return 1;
 }
 
 /* core.timer_active(handle) */
 static int core_timer_active(lua_State *L) {
-  handle *t = check_handle(L, "active");
-  lua_pushboolean(L, t->tick != NULL && tp_tick_active(t->tick));
+  tp_tick *tick = tick_of(check_handle(L, "active"));
+  lua_pushboolean(L, tick != NULL && tp_tick_active(tick));
   return 1;
 }
 
 static int handle_gc(lua_State *L) {
   handle *t = lua_touserdata(L, 1);
-  release_handle(&t->owned);
+  if (t->host->system != NULL) tpl_disown(t->owned); /* else the host has done it */
+  t->owned = NULL;
   return 0;
 }
 

@@ -16,7 +16,7 @@ static bool on_main(lua_State *L) {
 }
 
 static place where_am_i(lua_State *L, tpl_host *h, const char *where) {
-  tpl_host *running = h->core->running;
+  tpl_host *running = h->core->state->running;
   if (running != NULL && running->current != NULL) {
     tpl_coro *c = running->current;
     if (on_main(L)) tpl_misuse(L, "%s: cannot wait here: the system runs already", where);
@@ -164,7 +164,7 @@ static int sleep_results(lua_State *L, tpl_host *h, tp_ref *slot) {
 
 /* The host whose handler or task runs here; raises elsewhere. */
 static tpl_host *host_here(lua_State *L, const char *where) {
-  tpl_host *h = tpl_core_here(L)->running;
+  tpl_host *h = tpl_core_here(L)->state->running;
   if (h == NULL || h->current == NULL) {
     tpl_misuse(L, "%s: to be called in a handler or a task", where);
   }

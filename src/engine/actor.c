@@ -127,8 +127,6 @@ void tp_actor_set_state(tp_ref *actor, tp_value state) {
   a->state = state;
 }
 
-tp_behavior *tp_actor_behavior(const tp_ref *actor) { return tp_actor_look(actor)->behavior; }
-
 tp_ref *tp_actor_sender(tp_ref *actor) {
   const tp_actor *a = tp_actor_of(actor);
   tp_ref *sender = a->job == NULL ? NULL : a->job->envelope.sender;

@@ -36,8 +36,12 @@ tp_envelope tp_mail_pop(tp_actor *a) {
   return e;
 }
 
-void tp_mail_handled(tp_system *s, tp_envelope *e) {
+void tp_mail_let_go(const tp_envelope *e) {
   if (is_request(e->sender)) tp_slot_request_handled(tp_slot_of(e->sender));
+}
+
+void tp_mail_handled(tp_system *s, tp_envelope *e) {
+  tp_mail_let_go(e);
   tp_envelope_release(s, e);
 }
 

@@ -17,6 +17,9 @@ tp_envelope tp_mail_pop(tp_actor *a);
 /* The handler of `e` (taken) has ended. */
 void tp_mail_handled(tp_system *s, tp_envelope *e);
 
+/* The request of `e` is in the router's hand no more: it counts where its copies are. */
+void tp_mail_let_go(const tp_envelope *e);
+
 /* Why mail is lost with its actor: "stopped", or "system-terminated" at the system's end. */
 const char *tp_mail_end_reason(const tp_system *s);
 

@@ -96,7 +96,9 @@ size_t tp_ref_name(const tp_ref *r, char *buffer, size_t size) {
 }
 
 static tp_actor *find_numbered(const tp_actor *parent, const char *name, size_t length) {
+  enum { DIGITS_MAX = 19 };
   uint64_t number = 0;
+  if (name[1] == '0' || length > 1 + DIGITS_MAX) return NULL;
   for (size_t i = 1; i < length; i++) {
     if (name[i] < '0' || name[i] > '9') return NULL;
     number = number * 10 + (uint64_t)(name[i] - '0');

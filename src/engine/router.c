@@ -92,28 +92,32 @@ bool tp_router_gathers(const tp_actor *a) {
   return tp_router_spec(a)->routing == TP_ROUTE_FIRST_COMPLETED;
 }
 
-/* Tells a copy of `e`, which stays in the router's hand. Gives the reason why nobody could be told,
- * or `otherwise`. */
-static const char *forward(tp_actor *a, const tp_envelope *e, tp_ref *routee,
-                           const char *otherwise) {
+/* Tells a copy of `e`, which stays in the router's hand. */
+static void forward(tp_actor *a, const tp_envelope *e, tp_ref *routee) {
   tp_value_retain(a->ref.system, e->message);
   int status = tp_tell(routee, e->message, e->sender);
-  if (status == TP_OK) return otherwise;
+  if (status == TP_OK) return;
   const char *reason = status == TP_EFULL ? "mailbox-full" : "out-of-memory";
   tp_mail_refused(tp_actor_of(routee), e->message, e->sender, reason);
-  return reason;
+}
+
+/* The last copy: whoever gets it answers for the request from here on, also by refusing it. */
+static void forward_last(tp_actor *a, tp_envelope *e, tp_ref *routee) {
+  tp_mail_let_go(e);
+  forward(a, e, routee);
+  tp_envelope_release(a->ref.system, e);
 }
 
 /* A routee that this stops leaves the pool, and the next one takes its place. */
 static void broadcast(tp_actor *a, tp_envelope *e) {
   const tp_router *r = a->router;
-  const char *reason = "stopped";
-  for (uint32_t i = 0; i < r->count;) {
+  uint32_t i = 0;
+  while (i + 1 < r->count) {
     const tp_actor *routee = r->routees[i].actor;
-    reason = forward(a, e, &r->routees[i].actor->ref, reason);
-    if (i < r->count && r->routees[i].actor == routee) i++;
+    forward(a, e, &r->routees[i].actor->ref);
+    if (r->routees[i].actor == routee) i++;
   }
-  tp_mail_cut_short(a, e, reason);
+  forward_last(a, e, &r->routees[i].actor->ref);
 }
 
 static bool ask_strategy(tp_actor *a, tp_job *job, tp_envelope *e) {
@@ -137,7 +141,7 @@ bool tp_router_route(tp_actor *a, tp_job *job, tp_envelope *e) {
     return ask_strategy(a, job, e);
   } else {
     uint32_t at = tp_strategy_pick(tp_router_spec(a)->routing)(a);
-    tp_mail_cut_short(a, e, forward(a, e, &r->routees[at].actor->ref, "stopped"));
+    forward_last(a, e, &r->routees[at].actor->ref);
   }
   return false;
 }
@@ -145,13 +149,12 @@ bool tp_router_route(tp_actor *a, tp_job *job, tp_envelope *e) {
 void tp_routed(tp_job *job, tp_ref *const *routees, size_t count) {
   tp_actor *a = tp_actor_of(job->actor);
   a->job = NULL;
-  const char *reason = "stopped";
-  for (size_t i = 0; i < count; i++) reason = forward(a, &job->envelope, routees[i], reason);
-  if (count > 0) {
-    tp_mail_cut_short(a, &job->envelope, reason);
-  } else {
-    tp_mail_handled(job->system, &job->envelope); /* dropped, as the strategy wants (RTR-10) */
+  if (count == 0) { /* dropped, as the strategy wants (RTR-10) */
+    tp_mail_handled(job->system, &job->envelope);
+    return;
   }
+  for (size_t i = 0; i + 1 < count; i++) forward(a, &job->envelope, routees[i]);
+  forward_last(a, &job->envelope, routees[count - 1]);
 }
 
 void tp_router_strategy_failed(tp_job *job, tp_value reason, tp_value trace) {

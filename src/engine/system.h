@@ -50,8 +50,9 @@ struct tp_system {
   uint8_t phase;     /* tp_system_phase */
   bool freed;        /* the host has let go; only stale refs are left */
 
-  uint64_t uids;  /* given so far */
-  size_t holders; /* of this struct: the host, and each ref */
+  uint64_t uids;    /* given so far */
+  size_t holders;   /* of this struct: the host, and each ref */
+  uint32_t passive; /* active timers that are passive */
   size_t actors, queued, asks, scatters, waits, bytes;
 
   char *name;

@@ -16,6 +16,7 @@ void tp_tick_release(tp_tick *t) {
 /* It is over: what it holds is given back, and the count that its being active held. */
 static void end(tp_tick *t) {
   t->active = false;
+  if (t->passive) t->system->passive--;
   tp_timer_disarm(t->system, &t->timer);
   tp_list_remove(&t->link);
   tp_value_release(t->system, t->value);
@@ -72,6 +73,14 @@ int tp_schedule(tp_system *s, tp_value function, tp_time delay, tp_time interval
   return start(s, NULL, &s->ticks, function, repeat, delay, interval, out);
 }
 
+void tp_tick_set_passive(tp_tick *t) {
+  if (!t->active || t->passive) return;
+  t->passive = true;
+  t->system->passive++;
+}
+
+bool tp_only_passive(const tp_system *s) { return s->timers.count <= s->passive; }
+
 bool tp_tick_active(const tp_tick *t) { return t->active; }
 
 void tp_tick_drop(tp_tick *t) {
@@ -81,13 +90,7 @@ void tp_tick_drop(tp_tick *t) {
 
 bool tp_tick_cancel(tp_tick *t) {
   if (!t->active) return false;
-  tp_tick_retain(t);
-  end(t);
-  if (t->owner == NULL && t->waiting) {
-    tp_unschedule_run(t->system, &t->run);
-    tp_tick_drop(t);
-  }
-  tp_tick_release(t);
+  end(t); /* a tick that is queued stays there, and is passed over in its turn */
   return true;
 }
 

@@ -14,6 +14,7 @@ struct tp_tick {
   uint32_t count;
   uint8_t repeat; /* tp_repeat */
   bool active;    /* neither cancelled nor over */
+  bool passive;   /* the system does not go on for its sake */
   bool waiting;   /* its tick is queued, and not taken up yet */
   tp_system *system;
   tp_actor *owner; /* NULL: the system's */

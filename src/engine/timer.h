@@ -38,8 +38,6 @@ int tp_timer_arm(tp_system *s, tp_timer *t, tp_timer_kind kind, tp_time due);
 /* Does nothing when `t` is not armed. */
 void tp_timer_disarm(tp_system *s, tp_timer *t);
 
-static inline bool tp_timer_armed(const tp_timer *t) { return t->place != 0; }
-
 /* Takes the next deadline that is due at `now` off the heap; NULL when none is. */
 tp_timer *tp_timers_pop(tp_system *s, tp_time now, tp_time *due);
 

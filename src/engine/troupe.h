@@ -223,7 +223,8 @@ typedef struct tp_behavior_spec {
   tp_supervision own;      /* of an actor with this behavior; decider taken */
   tp_supervision children; /* of its children, where they say nothing; decider taken */
 
-  /* A pool router; all else but `own` is unused then. */
+  /* A pool router, which runs no code of its own: `code`, `receive`, `hooks` and `children` are not
+   * looked at then. */
   tp_routing routing;
   uint32_t size;       /* routees, at least 1 */
   tp_behavior *routee; /* borrowed */
@@ -284,7 +285,6 @@ void tp_stop_after(tp_ref *actor); /* itself: when the job in hand is done (STOP
  * at restart and stop. tp_actor_set_state takes it. */
 tp_value tp_actor_state(const tp_ref *actor);
 void tp_actor_set_state(tp_ref *actor, tp_value state);
-tp_behavior *tp_actor_behavior(const tp_ref *actor);
 bool tp_actor_can_spawn(const tp_ref *actor); /* SPAWN-6 */
 
 /* The sender of the message in hand, borrowed (TELL-4). A reply slot that is looked at here may be
@@ -363,6 +363,10 @@ int tp_timer_start(tp_ref *actor, tp_value message, tp_repeat repeat, tp_time de
 
 /* Starts a timer of the system, whose job is TP_JOB_TIMER with `function` (taken). */
 int tp_schedule(tp_system *s, tp_value function, tp_time delay, tp_time interval, tp_tick **out);
+
+/* The system does not go on for its sake: tp_only_passive tells whether such are all that is left. */
+void tp_tick_set_passive(tp_tick *t);
+bool tp_only_passive(const tp_system *s);
 
 /* True when a tick was prevented: a queued one is not delivered either (TMR-2). */
 bool tp_tick_cancel(tp_tick *t);

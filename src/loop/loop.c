@@ -5,11 +5,8 @@
 
 struct tp_loop {
   uv_loop_t uv;
-  uv_async_t wake;
   uv_timer_t timer;
 };
-
-static void on_wake(uv_async_t *a) { (void)a; }
 
 /* uv_run may serve the timer before it sleeps; without this it would then sleep all the same. */
 static void on_timer(uv_timer_t *t) { uv_stop(t->loop); }
@@ -17,20 +14,16 @@ static void on_timer(uv_timer_t *t) { uv_stop(t->loop); }
 tp_loop *tp_loop_new(void) {
   tp_loop *l = calloc(1, sizeof *l);
   if (l == NULL) return NULL;
-  if (uv_loop_init(&l->uv) != 0) goto no_loop;
-  if (uv_async_init(&l->uv, &l->wake, on_wake) != 0) goto no_wake;
+  if (uv_loop_init(&l->uv) != 0) {
+    free(l);
+    return NULL;
+  }
   (void)uv_timer_init(&l->uv, &l->timer); /* it cannot fail */
   return l;
-no_wake:
-  (void)uv_loop_close(&l->uv);
-no_loop:
-  free(l);
-  return NULL;
 }
 
 void tp_loop_free(tp_loop *l) {
   if (l == NULL) return;
-  uv_close((uv_handle_t *)&l->wake, NULL);
   uv_close((uv_handle_t *)&l->timer, NULL);
   (void)uv_run(&l->uv, UV_RUN_DEFAULT); /* closing handles takes a turn */
   (void)uv_loop_close(&l->uv);
@@ -59,12 +52,8 @@ static uint64_t milliseconds(int64_t timeout) {
 }
 
 void tp_loop_wait(tp_loop *l, int64_t timeout) {
-  if (timeout < INT64_MAX) {
-    uv_update_time(&l->uv);
-    (void)uv_timer_start(&l->timer, on_timer, milliseconds(timeout), 0);
-  }
+  uv_update_time(&l->uv);
+  (void)uv_timer_start(&l->timer, on_timer, milliseconds(timeout), 0);
   (void)uv_run(&l->uv, UV_RUN_ONCE);
   (void)uv_timer_stop(&l->timer);
 }
-
-void tp_loop_wake(tp_loop *l) { (void)uv_async_send(&l->wake); }

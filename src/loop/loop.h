@@ -1,5 +1,5 @@
-/* The event loop of a system: the clock, sleeping until a deadline, being woken, and the number
- * that a host loop can poll. The one place that knows libuv; this header does not show it. */
+/* The event loop of a system: the clock, and sleeping until a deadline. The one place that knows
+ * libuv; this header does not show it. */
 #ifndef TP_LOOP_H
 #define TP_LOOP_H
 
@@ -25,10 +25,7 @@ uint64_t tp_entropy(void);
 /* Lets I/O and signals have their turn, without sleeping. */
 void tp_loop_poll(tp_loop *l);
 
-/* Sleeps until something happens or `timeout` nanoseconds have passed; INT64_MAX is for ever. */
+/* Sleeps until something happens or `timeout` nanoseconds have passed, whichever comes first. */
 void tp_loop_wait(tp_loop *l, int64_t timeout);
-
-/* Ends the sleep. May be called from any thread. */
-void tp_loop_wake(tp_loop *l);
 
 #endif
