@@ -133,7 +133,7 @@ run: deps-run ## build and run an example; FILE=examples/... for another, ARGS=.
 	@$(MAKE) FLAVOUR=release module
 	@$(IN_TREE) $(LUA) $(FILE) $(ARGS)
 
-bench: deps-run ## build and measure, with the floor and peers beside it
+bench: deps-run ## measure messages per second, and the bare C API beside them
 	@$(MAKE) FLAVOUR=release module floor
 	@$(IN_TREE) $(LUA) bench/run.lua $(ARGS)
 

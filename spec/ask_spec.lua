@@ -70,6 +70,7 @@ describe("ask", function()
         local answer = kit():async(function() return target:ask("hello", timeout) end)
         kit():advance(2 ^ 31 - 1)
         assert.equal("waiting", answer:status())
+        answer:cancel()
       end
     end)
 
@@ -255,11 +256,12 @@ describe("ask", function()
 
     it("ASK-2 drives no further than the answer", function()
       local ticks = 0
-      kit().system:schedule_every(20, function() ticks = ticks + 1 end)
+      local ticking = kit().system:schedule_every(20, function() ticks = ticks + 1 end)
 
       kit().system:spawn(slow_echo(50)):ask("hello")
 
       assert.equal(2, ticks)
+      ticking:cancel()
     end)
 
     it("ASK-2 waits behind pcall, metamethods and iterators", function()
@@ -1145,6 +1147,7 @@ describe("ask", function()
       second = kit().system:go(function() return first:await() end)
 
       assert.error_matches(function() first:await() end, "nothing is left")
+      first:cancel()
     end)
 
     it("ASK-11 raises in a coroutine inside a handler", function()

@@ -276,10 +276,12 @@ describe("stopping", function()
     local seen = {}
     local function note(text) seen[#seen + 1] = text end
     system.events:subscribe(function(event) note("dead " .. event.message) end, "dead_letter")
-    system.events:subscribe(function()
+    local function on_stopped()
+      system.events:unsubscribe(on_stopped)
       note("actor_stopped")
       note("free: " .. system:spawn(ignore, "name").name)
-    end, "actor_stopped")
+    end
+    system.events:subscribe(on_stopped, "actor_stopped")
     local ref = system:spawn({
       receive = function(actor)
         actor.timers:start_fixed_delay("tick", "tick", 10)

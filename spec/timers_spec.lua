@@ -856,11 +856,14 @@ describe("timers", function()
 
     it("TMR-6 schedule_every calls its function every interval, without drift", function()
       local called_at = {}
-      kit().system:schedule_every(0.1, function() called_at[#called_at + 1] = kit():now() end)
+      local ticking = kit().system:schedule_every(0.1, function()
+        called_at[#called_at + 1] = kit():now()
+      end)
 
       kit():advance(1000)
 
       assert.equal(10000, #called_at)
+      ticking:cancel()
     end)
 
     it("TMR-6 cancel is true when it prevented the call, and false after that", function()
@@ -924,13 +927,15 @@ describe("timers", function()
 
     it("TMR-6 logs what a function raises, and a repeating one goes on", function()
       local calls, neighbour = 0, 0
-      kit().system:schedule_every(10, function()
+      local failing = kit().system:schedule_every(10, function()
         calls = calls + 1
         error("no disk", 0)
       end)
-      kit().system:schedule_every(10, function() neighbour = neighbour + 1 end)
+      local fine = kit().system:schedule_every(10, function() neighbour = neighbour + 1 end)
 
       kit():advance(30)
+      failing:cancel()
+      fine:cancel()
 
       assert.equal(3, calls)
       assert.equal(3, neighbour)

@@ -8,6 +8,8 @@ messages.Signal = {
   __tostring = function(self) return "troupe." .. self.name end,
 }
 
+---@class troupe.Broadcast
+
 --- Tells a router to send `payload` to every routee, unwrapped; it uses up no turn of the strategy.
 --- To an actor that is no router it is a message like any other.  (RTR-5)
 ---@param payload any

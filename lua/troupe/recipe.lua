@@ -56,19 +56,16 @@ local function from_hooks(where, hooks, level)
   return values
 end
 
-local function is_callable(value)
-  local meta = getmetatable(value)
-  return type(meta) == "table" and rawget(meta, "__call") ~= nil
-end
+local callable = check.func()
 
 local function from_behavior(where, behavior, level)
   if type(behavior) == "function" then return { receive = behavior } end
   if getmetatable(behavior) == Ready then return behavior end
-  if type(behavior) == "table" and not is_callable(behavior) then
+  if type(behavior) == "table" and not callable.test(behavior) then
     local values = from_hooks(where, behavior, level + 1)
     return values
   end
-  if is_callable(behavior) then
+  if callable.test(behavior) then
     return { receive = function(actor, message) return behavior(actor, message) end }
   end
   local message = "the behavior must be a function, a table of hooks or a router (got %s)"

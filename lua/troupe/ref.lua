@@ -5,7 +5,7 @@ local path = require "troupe.path"
 ---@class troupe.Ref
 ---@field path troupe.Path
 ---@field name string
----@field tell fun(self: troupe.Ref, message: any, sender?: troupe.Ref): boolean
+---@field tell fun(self: troupe.Ref, message: any, sender?: troupe.Ref): true?, troupe.Error?
 ---@field ask fun(self: troupe.Ref, message: any, timeout_ms?: number): any, any, troupe.Ref?
 ---@field stop fun(self: troupe.Ref)
 

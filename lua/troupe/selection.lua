@@ -9,6 +9,7 @@ Selection.__index = Selection
 
 function Selection:__tostring() return "troupe://" .. self.system.name .. self.path end
 
+local ref_rule = { expected = "a ref", test = function(value) return core.is_ref(value), value end }
 local timeout_rule = check.duration { default = 1000 }
 
 --- The actor there, waiting for one to be spawned if need be.
@@ -25,7 +26,9 @@ end
 ---@param message any
 ---@param sender? troupe.Ref
 ---@return boolean
+---@raise OptionsError at the caller's line
 function Selection:tell(message, sender)
+  if sender ~= nil then check.argument("tell", "the sender", sender, ref_rule, 2) end
   local ref = core.lookup(self.system, self.path)
   if ref then return ref:tell(message, sender) end
   systems.state(self.system).report("dead_letter", {

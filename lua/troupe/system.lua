@@ -18,6 +18,12 @@ local systems = require "troupe.systems"
 ---@field now fun(self: troupe.System): number  milliseconds since it began
 local System = core.system_methods
 
+---@class troupe.Task  a function that the runtime runs (ASK-11)
+---@field await fun(self: troupe.Task, timeout_ms?: number): ...  what it returned, or nil, err
+---@field cancel fun(self: troupe.Task): boolean  its wait ends with nil, CancelledError; the next
+---  wait ends the task; true when that ends it early
+---@field status fun(self: troupe.Task): "running" | "waiting" | "done" | "failed" | "cancelled"
+
 ---@class troupe.SystemOptions
 ---@field log_level? troupe.LogLevel | "off"             default "info"
 ---@field log? "text" | "json" | fun(record: table)      lines on stderr, or your function

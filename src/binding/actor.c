@@ -1,5 +1,7 @@
 /* The table that every function of a behavior gets as its first argument. It is a plain table with
  * the user's own fields; what is built in is found through its metatable. */
+#include <string.h>
+
 #include "binding.h"
 
 /* Where an actor's table keeps its ref. */
@@ -66,11 +68,10 @@ static int actor_index(lua_State *L) {
   if (lua_rawget(L, lua_upvalueindex(2)) != LUA_TNIL) return 1;
   if (lua_type(L, 2) != LUA_TSTRING) return 1;
   const char *key = lua_tostring(L, 2);
-  if (key[0] == 's' && key[1] == 'e' && key[2] == 'n' && key[3] == 'd' && key[4] == 'e' &&
-      key[5] == 'r' && key[6] == '\0') {
+  if (strcmp(key, "sender") == 0) {
     return push_sender(L, tpl_check_actor(L, 1, "sender"));
   }
-  if (key[0] == 'r' && key[1] == 'e' && key[2] == 'f' && key[3] == '\0') {
+  if (strcmp(key, "ref") == 0) {
     lua_rawgetp(L, 1, &ref_key);
     return 1;
   }

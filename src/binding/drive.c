@@ -397,6 +397,11 @@ bool tpl_drive(lua_State *L, tpl_host *h, tp_ref *slot) {
   return reaches;
 }
 
+static bool is_due(const tpl_host *h) {
+  tp_time due = tp_next_deadline(h->system);
+  return due != TP_NEVER && due <= h->now;
+}
+
 void tpl_settle(lua_State *L, tpl_host *h) {
   check_stacks(L);
   h->driving = true;
@@ -404,6 +409,6 @@ void tpl_settle(lua_State *L, tpl_host *h) {
     pass_deadlines(h);
     h->polled = h->now;
     tpl_run_ready(L, h);
-  } while (tp_ready(h->system) || tp_next_deadline(h->system) <= h->now);
+  } while (tp_ready(h->system) || is_due(h));
   h->driving = false;
 }

@@ -242,6 +242,7 @@ static int host_stats(lua_State *L) {
   set_count(L, "asks", s.asks);
   set_count(L, "scatters", s.scatters);
   set_count(L, "timers", s.timers);
+  set_count(L, "events_lost", s.lost);
   set_count(L, "engine_bytes", s.bytes);
   set_count(L, "tasks", h->tasks);
   set_count(L, "parked", h->parked);

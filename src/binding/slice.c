@@ -1,6 +1,8 @@
 /* The slice: one coroutine runs job after job. A handler that waits takes the coroutine with it,
  * and the slice goes on in another; its continuation here reports the end, and it goes on as a
  * slice. */
+#include <string.h>
+
 #include "binding.h"
 
 /* Places on a slice's stack. */
@@ -155,9 +157,7 @@ static void decide(lua_State *L, tpl_coro *c) {
   if (!call_plainly(L, c, 1)) return;
   const char *answer = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "";
   for (int i = 0; names[i] != NULL; i++) {
-    const char *a = names[i], *b = answer;
-    while (*a != '\0' && *a == *b) a++, b++;
-    if (*a == *b) {
+    if (strcmp(names[i], answer) == 0) {
       tp_decided(&c->job, (tp_directive)i);
       return;
     }

@@ -17,22 +17,28 @@ static tpl_task *check_task(lua_State *L, const char *where) {
 
 static bool is_over(const tpl_task *t) { return t->state >= TPL_TASK_DONE; }
 
-int tpl_go(lua_State *L) {
-  tpl_host *h = tpl_check_host(L, 1, "go");
+static void check_go(lua_State *L, tpl_host *h) {
   if (lua_type(L, 2) != LUA_TFUNCTION && luaL_getmetafield(L, 2, "__call") == LUA_TNIL) {
-    return tpl_misuse(L, "go: the task must be a function (got %s)", luaL_typename(L, 2));
+    tpl_misuse(L, "go: the task must be a function (got %s)", luaL_typename(L, 2));
   }
   if (lua_type(L, 2) != LUA_TFUNCTION) lua_pop(L, 1);
   if (tp_terminating(h->system)) {
-    return tpl_misuse(L, "go: the system '%s' is terminating", tp_system_name(h->system));
+    tpl_misuse(L, "go: the system '%s' is terminating", tp_system_name(h->system));
   }
-  int n = lua_gettop(L) - 1; /* the function and its arguments */
-  lua_createtable(L, n, 1);
-  lua_insert(L, 2);
-  for (int i = n; i >= 1; i--) lua_rawseti(L, 2, i);
-  lua_pushinteger(L, n);
-  lua_setfield(L, 2, "n");
+}
 
+/* Replaces all from `first` on by a table that holds it, and its number as "n". */
+static void pack(lua_State *L, int first) {
+  int n = lua_gettop(L) - first + 1;
+  lua_createtable(L, n, 1);
+  lua_insert(L, first);
+  for (int i = n; i >= 1; i--) lua_rawseti(L, first, i);
+  lua_pushinteger(L, n);
+  lua_setfield(L, first, "n");
+}
+
+/* Pushes a task of the system at 1 that holds the table at 2. */
+static tpl_task *push_new_task(lua_State *L, tpl_host *h) {
   tpl_task *t = lua_newuserdatauv(L, sizeof *t, USER_VALUES);
   *t = (tpl_task){
       .magic = &tpl_task_magic, .waiter = TPL_WAITER_TASK, .host = h, .state = TPL_TASK_RUNNING};
@@ -41,6 +47,14 @@ int tpl_go(lua_State *L) {
   lua_setiuservalue(L, 3, HELD);
   lua_pushvalue(L, 1);
   lua_setiuservalue(L, 3, SYSTEM);
+  return t;
+}
+
+int tpl_go(lua_State *L) {
+  tpl_host *h = tpl_check_host(L, 1, "go");
+  check_go(L, h);
+  pack(L, 2); /* the function and its arguments */
+  tpl_task *t = push_new_task(L, h);
   tp_value anchor = tpl_value_plain(L, h, 3);
   tp_ref *start;
   if (tp_slot_new(h->system, TP_NEVER, true, &start) != TP_OK) {
@@ -90,11 +104,7 @@ static void over(tpl_task *t, tpl_task_state state) {
 
 /* Keeps the `n` values on top of L as what the task gave. */
 static void hold(lua_State *L, tpl_task *t, int n) {
-  lua_createtable(L, n, 1);
-  lua_insert(L, -n - 1);
-  for (int i = n; i >= 1; i--) lua_rawseti(L, -i - 1, i);
-  lua_pushinteger(L, n);
-  lua_setfield(L, -2, "n");
+  pack(L, lua_gettop(L) - n + 1);
   push_task(L, t);
   lua_insert(L, -2);
   lua_setiuservalue(L, -2, HELD);

@@ -9,7 +9,7 @@ typedef struct tp_events {
   tp_event *ring;
   uint32_t head, count, capacity;
   uint32_t wanted; /* a set of 1u << kind */
-  uint64_t lost;   /* for want of memory */
+  size_t lost;     /* for want of memory */
   uint32_t in_row; /* that became jobs with nothing else in between */
   bool in_hand;    /* one is a job now */
 } tp_events;

@@ -1,7 +1,8 @@
 /* Mail: how it gets into a mailbox, and what becomes of mail that nobody will handle.
  *
- * Every envelope that is queued ends in exactly one of two ways: handled, or lost. A lost one is
- * dead-lettered, unless its asker is told instead (ASK-7, DL-4). */
+ * Every envelope that is queued ends in exactly one way: handled, cut short (out of the mailbox, and
+ * counted elsewhere: only its asker is told), or lost. A lost one is dead-lettered, unless its asker
+ * is told instead (ASK-7, DL-4). */
 #ifndef TP_MAILBOX_H
 #define TP_MAILBOX_H
 

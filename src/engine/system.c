@@ -278,5 +278,6 @@ void tp_system_stats(const tp_system *s, tp_stats *out) {
                     .scatters = s->scatters,
                     .timers = s->timers.count,
                     .waits = s->waits,
+                    .lost = s->events.lost,
                     .bytes = s->bytes};
 }

@@ -155,6 +155,7 @@ typedef struct tp_stats {
   size_t scatters; /* scatters that are open */
   size_t timers;   /* deadlines of any kind */
   size_t waits;    /* jobs that wait (tp_wait) */
+  size_t lost;     /* events that no memory was left for */
   size_t bytes;    /* memory the engine holds */
 } tp_stats;
 
@@ -233,6 +234,7 @@ typedef struct tp_behavior_spec {
   tp_value strategy; /* taken; host code of a custom strategy */
 } tp_behavior_spec;
 
+/* Borrows what `spec` borrows and takes what it takes, also on failure; gives *out. TP_ENOMEM. */
 int tp_behavior_new(tp_system *s, const tp_behavior_spec *spec, tp_behavior **out);
 void tp_behavior_retain(tp_behavior *b);
 void tp_behavior_release(tp_behavior *b);
@@ -273,11 +275,11 @@ int tp_spawn(tp_ref *parent, tp_behavior *behavior, const char *name, size_t len
  * TP_EFULL. */
 int tp_tell(tp_ref *target, tp_value message, tp_ref *sender);
 
-/* Answers `target`: the sender of a message, which may be a slot or an actor. `from` (borrowed, or
- * NULL) is who answers. A value that is an error, or `failed`, fails an ask (ASK-5). */
+/* Answers `target`, the sender of a message, with `value` (taken). It may be a slot or an actor; the
+ * errors are those of tp_tell. `from` (borrowed, or NULL) is who answers. A value that is an error, or `failed`, fails an ask (ASK-5). */
 int tp_reply(tp_ref *target, tp_value value, bool failed, tp_ref *from);
 
-int tp_stop(tp_ref *actor);        /* after the mail it has (STOP-1) */
+int tp_stop(tp_ref *actor);        /* after the mail it has (STOP-1); TP_ENOMEM */
 void tp_stop_now(tp_ref *actor);   /* hard: without its mail, abandoning a wait (STOP-2) */
 void tp_stop_after(tp_ref *actor); /* itself: when the job in hand is done (STOP-2) */
 
@@ -357,11 +359,13 @@ typedef enum tp_repeat {
 } tp_repeat;
 
 /* Starts a timer that tells `actor` (borrowed) `message` (taken); it ends with the incarnation.
- * Gives *out, which the caller may release at once. Delays may be 0, intervals may not. */
+ * Gives *out, which the caller may release at once. Delays may be 0, intervals may not. TP_ENOMEM,
+ * TP_ESTOPPED. */
 int tp_timer_start(tp_ref *actor, tp_value message, tp_repeat repeat, tp_time delay,
                    tp_time interval, tp_tick **out);
 
-/* Starts a timer of the system, whose job is TP_JOB_TIMER with `function` (taken). */
+/* Starts a timer of the system, whose job is TP_JOB_TIMER with `function` (taken); once when the
+ * interval is 0. Gives *out. TP_ENOMEM, TP_ETERMINATED. */
 int tp_schedule(tp_system *s, tp_value function, tp_time delay, tp_time interval, tp_tick **out);
 
 /* The system does not go on for its sake: tp_only_passive tells whether such are all that is left. */

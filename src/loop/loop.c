@@ -1,7 +1,10 @@
 #include "loop.h"
 
 #include <stdlib.h>
+#include <time.h>
 #include <uv.h>
+
+enum { MILLISECOND = 1000000 };
 
 struct tp_loop {
   uv_loop_t uv;
@@ -46,14 +49,22 @@ uint64_t tp_entropy(void) {
 
 void tp_loop_poll(tp_loop *l) { (void)uv_run(&l->uv, UV_RUN_NOWAIT); }
 
-/* A deadline is never served early, so what is left of a millisecond counts as a whole one. */
-static uint64_t milliseconds(int64_t timeout) {
-  return (uint64_t)timeout / 1000000 + ((uint64_t)timeout % 1000000 != 0);
+/* libuv counts whole milliseconds; the rest is slept without it, or deadlines would be served up to a
+ * millisecond late. */
+static void sleep_fraction(int64_t timeout) {
+  struct timespec rest = {.tv_sec = 0, .tv_nsec = (long)timeout};
+  (void)nanosleep(&rest, NULL);
 }
 
 void tp_loop_wait(tp_loop *l, int64_t timeout) {
+  uint64_t milliseconds = (uint64_t)timeout / MILLISECOND;
+  if (milliseconds == 0) {
+    tp_loop_poll(l);
+    sleep_fraction(timeout);
+    return;
+  }
   uv_update_time(&l->uv);
-  (void)uv_timer_start(&l->timer, on_timer, milliseconds(timeout), 0);
+  (void)uv_timer_start(&l->timer, on_timer, milliseconds, 0);
   (void)uv_run(&l->uv, UV_RUN_ONCE);
   (void)uv_timer_stop(&l->timer);
 }

@@ -25,7 +25,8 @@ uint64_t tp_entropy(void);
 /* Lets I/O and signals have their turn, without sleeping. */
 void tp_loop_poll(tp_loop *l);
 
-/* Sleeps until something happens or `timeout` nanoseconds have passed, whichever comes first. */
+/* Sleeps until something happens or `timeout` nanoseconds have passed, whichever comes first; perhaps
+ * up to a millisecond less than that. */
 void tp_loop_wait(tp_loop *l, int64_t timeout);
 
 #endif
