@@ -336,4 +336,31 @@ describe("stopping", function()
 
     assert.are.same({ "0\ttrue\n", 0 }, { output, status })
   end)
+
+  it("STOP-5 gives true when it stopped in time", function()
+    local ref = kit().system:spawn(function() troupe.sleep(50) end)
+    ref:tell("work")
+
+    local task = kit():async(function() return troupe.graceful_stop(ref, 100) end)
+    kit():advance(100)
+
+    assert.is_true(task:await())
+  end)
+
+  it("STOP-5 stops it hard and gives false when the time is over", function()
+    local seen = {}
+    local ref = kit().system:spawn(function(_, message)
+      seen[#seen + 1] = message
+      troupe.sleep(1000)
+    end)
+    ref:tell("a")
+    ref:tell("b")
+
+    local task = kit():async(function() return troupe.graceful_stop(ref, 100) end)
+    kit():advance(100)
+
+    assert.is_false(task:await())
+    assert.are.equal(0, kit().system:stats().actors)
+    assert.are.same({ "a" }, seen)
+  end)
 end)

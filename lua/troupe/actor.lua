@@ -18,6 +18,9 @@ local timers = require "troupe.timers"
 ---@field timers troupe.Timers
 ---@field reply fun(self: troupe.Actor, value: any): boolean  false when nobody asked (ASK-5)
 ---@field fail fun(self: troupe.Actor, err: any): boolean     fails the ask (ASK-5)
+---@field watch fun(self: troupe.Actor, ref: troupe.Ref): troupe.Ref  (WATCH-1)
+---@field watch_with fun(self: troupe.Actor, ref: troupe.Ref, message: any): troupe.Ref
+---@field unwatch fun(self: troupe.Actor, ref: troupe.Ref)
 ---@field stop fun(self: troupe.Actor, child?: troupe.Ref)  itself when done; a child at once
 local Actor = core.actor_methods
 

@@ -1,4 +1,5 @@
 --- Troupe: actors for Lua, with a C core on libuv.
+local check = require "troupe.check"
 local core = require "troupe.core"
 local errors = require "troupe.errors"
 local events = require "troupe.events"
@@ -17,6 +18,7 @@ core.setup {
   fault = fault.build,
   broadcast = messages.broadcast,
   signal = messages.signal,
+  terminated = messages.terminated,
   initialization_error = fault.initialization,
   task_failed = system.unawaited("a task"),
   coroutine_failed = system.unawaited("a coroutine"),
@@ -25,6 +27,9 @@ core.setup {
 require "troupe.actor"
 require "troupe.ref"
 
+local ref_rule = { expected = "a ref", test = function(value) return core.is_ref(value), value end }
+local timeout_rule = check.duration()
+
 ---@class troupe
 local troupe = {
   _VERSION = "troupe 0.1.0",
@@ -32,6 +37,8 @@ local troupe = {
   Broadcast = messages.broadcast,
   PoisonPill = messages.PoisonPill,
   Kill = messages.Kill,
+  Terminated = messages.Terminated,
+  is = messages.is,
   actor = recipe.actor,
   error = errors.new,
   is_error = errors.is,
@@ -44,6 +51,20 @@ local troupe = {
   ---@type fun(ms: number): nil, troupe.Error?
   sleep = core.sleep,
 }
+
+--- Stops an actor after the mail it has; hard, when that takes longer than `timeout_ms`.  (STOP-5)
+---@param ref troupe.Ref
+---@param timeout_ms number
+---@return boolean in_time
+---@raise OptionsError at the caller's line
+function troupe.graceful_stop(ref, timeout_ms)
+  check.argument("graceful_stop", "the actor", ref, ref_rule, 2)
+  check.argument("graceful_stop", "timeout_ms", timeout_ms, timeout_rule, 2)
+  ref:stop()
+  if ref:await_stop(timeout_ms) then return true end
+  core.stop_now(ref)
+  return false
+end
 
 --- Makes a system.  (SYS-1)
 ---@param name string  a letter followed by letters, digits, - and _

@@ -8,6 +8,25 @@ messages.Signal = {
   __tostring = function(self) return "troupe." .. self.name end,
 }
 
+--- The kind of a death notice, which a watcher gets: a table with `actor`, who has stopped.
+--- (WATCH-1, WATCH-6)
+messages.Terminated = {
+  __name = "troupe.Terminated",
+  __tostring = function(self) return ("troupe.Terminated (%s)"):format(self.actor) end,
+}
+
+---@param ref troupe.Ref
+---@return { actor: troupe.Ref }
+function messages.terminated(ref) return setmetatable({ actor = ref }, messages.Terminated) end
+
+--- Whether a message is of a kind of the runtime's own: `troupe.is(message, troupe.Terminated)`.
+---@param value any
+---@param kind any
+---@return boolean
+function messages.is(value, kind)
+  return kind ~= nil and (rawequal(value, kind) or rawequal(debug.getmetatable(value), kind))
+end
+
 ---@class troupe.Broadcast
 
 --- Tells a router to send `payload` to every routee, unwrapped; it uses up no turn of the strategy.

@@ -8,6 +8,8 @@ local path = require "troupe.path"
 ---@field tell fun(self: troupe.Ref, message: any, sender?: troupe.Ref): true?, troupe.Error?
 ---@field ask fun(self: troupe.Ref, message: any, timeout_ms?: number): any, any, troupe.Ref?
 ---@field stop fun(self: troupe.Ref)
+---@field kill fun(self: troupe.Ref)  fails it at once, through supervision (SUP-11)
+---@field await_stop fun(self: troupe.Ref, timeout_ms: number): true?, troupe.Error?  (WATCH-5)
 
 local fields = {
   path = function(ref) return path.of(core.ref_path(ref)) end,

@@ -444,7 +444,12 @@ void host_text(const host *h, tp_value v, char *buffer, size_t size) {
       break;
     case TP_FAULT: snprintf(buffer, size, "%s", v.as.fault->code); break;
     case TP_SIGNAL: snprintf(buffer, size, "signal%s", mark); break;
+    case TP_TERMINATED:
+      tp_ref_name(v.as.ref, name, sizeof name);
+      snprintf(buffer, size, "dead-%s", name);
+      break;
     case TP_TICK: snprintf(buffer, size, "tick%s", mark); break;
+    case TP_NOTICE: snprintf(buffer, size, "notice%s", mark); break;
   }
 }
 

@@ -156,6 +156,40 @@ static int actor_stop(lua_State *L) {
   return 0;
 }
 
+static tpl_ref *check_watched(lua_State *L, tpl_ref *u, const char *where) {
+  tpl_ref *target = tpl_check_ref(L, 2, where, "the target");
+  if (!tp_ref_is_actor(target->ref)) tpl_misuse(L, "%s: a reply ref does not stop", where);
+  if (target->host != u->host) tpl_misuse(L, "%s: the target is of another system", where);
+  if (target->ref == u->ref) tpl_misuse(L, "%s: an actor cannot watch itself", where);
+  return target;
+}
+
+static int watch(lua_State *L, const char *where, bool custom) {
+  tpl_ref *u = tpl_check_actor(L, 1, where);
+  tpl_ref *target = check_watched(L, u, where);
+  if (u->host->system != NULL) {
+    tp_value message = custom ? tpl_value(L, u->host, 3) : tp_nil();
+    int status = tp_watch(u->ref, target->ref, message, custom);
+    if (status != TP_OK) return luaL_error(L, "not enough memory");
+  }
+  lua_pushvalue(L, 2);
+  return 1;
+}
+
+/* actor:watch(ref) -> ref                                                   WATCH-1 */
+static int actor_watch(lua_State *L) { return watch(L, "watch", false); }
+
+/* actor:watch_with(ref, message) -> ref                                     WATCH-3 */
+static int actor_watch_with(lua_State *L) { return watch(L, "watch_with", true); }
+
+/* actor:unwatch(ref)                                                        WATCH-2 */
+static int actor_unwatch(lua_State *L) {
+  tpl_ref *u = tpl_check_actor(L, 1, "unwatch");
+  tpl_ref *target = check_watched(L, u, "unwatch");
+  if (u->host->system != NULL) tp_unwatch(u->ref, target->ref);
+  return 0;
+}
+
 /* core.actor_ref(actor): its ref, for the Lua side's methods */
 static int core_actor_ref(lua_State *L) {
   (void)tpl_check_actor(L, 1, luaL_optstring(L, 2, "actor"));
@@ -184,8 +218,13 @@ static int core_open_actor(lua_State *L) {
 }
 
 void tpl_open_actor(lua_State *L, int core) {
-  static const luaL_Reg methods[] = {
-      {"reply", actor_reply}, {"fail", actor_fail}, {"stop", actor_stop}, {NULL, NULL}};
+  static const luaL_Reg methods[] = {{"reply", actor_reply},
+                                     {"fail", actor_fail},
+                                     {"stop", actor_stop},
+                                     {"watch", actor_watch},
+                                     {"watch_with", actor_watch_with},
+                                     {"unwatch", actor_unwatch},
+                                     {NULL, NULL}};
   static const luaL_Reg functions[] = {
       {"actor_ref", core_actor_ref}, {"open_actor", core_open_actor}, {NULL, NULL}};
   tpl_set_functions(L, core, functions);

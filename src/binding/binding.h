@@ -315,6 +315,9 @@ int tpl_ask_results(lua_State *L, tpl_host *h, tp_ref *slot);
 int tpl_sleep(lua_State *L);
 int tpl_resolve_path(lua_State *L);
 
+/* ref:await_stop(timeout_ms) */
+int tpl_await_stop(lua_State *L);
+
 /* ---- Tasks ------------------------------------------------------------------------------ */
 
 typedef enum tpl_task_state {

@@ -76,7 +76,7 @@ static const void *address_field(lua_State *L, const char *name) {
 }
 
 /* core.setup{ error_metatable, broadcast_metatable, dead_letter_metatable, signal_metatable, and
- * the functions misuse, fault, broadcast, signal, initialization_error, task_failed,
+ * the functions misuse, fault, broadcast, signal, terminated, initialization_error, task_failed,
  * coroutine_failed }: once, before all else */
 static int core_setup(lua_State *L) {
   tpl_core *c = tpl_core_here(L);

@@ -156,6 +156,21 @@ static int ref_stop(lua_State *L) {
   return 0;
 }
 
+/* ref:kill()                                                     SUP-11 */
+static int ref_kill(lua_State *L) {
+  if (is_gone(L, 1)) return 0;
+  tpl_ref *target = tpl_check_ref(L, 1, "kill", "the target");
+  if (tp_ref_is_actor(target->ref) && target->host->system != NULL) tp_kill(target->ref);
+  return 0;
+}
+
+/* core.stop_now(ref)                                             STOP-2 */
+static int core_stop_now(lua_State *L) {
+  tpl_ref *target = tpl_check_ref(L, 1, "stop", "the target");
+  if (tp_ref_is_actor(target->ref) && target->host->system != NULL) tp_stop_now(target->ref);
+  return 0;
+}
+
 static int ref_tostring(lua_State *L) {
   tpl_ref *u = tpl_test_ref(L, 1);
   if (u == NULL) {
@@ -273,15 +288,25 @@ static int core_open_ref(lua_State *L) {
 }
 
 void tpl_open_ref(lua_State *L, int core) {
-  static const luaL_Reg methods[] = {
-      {"tell", ref_tell}, {"ask", ref_ask}, {"stop", ref_stop}, {NULL, NULL}};
-  static const luaL_Reg functions[] = {
-      {"ref_path", core_ref_path},     {"ref_name", core_ref_name},
-      {"ref_system", core_ref_system}, {"ref_parent", core_ref_parent},
-      {"is_ref", core_is_ref},         {"child", core_child},
-      {"children", core_children},     {"user_guardian", core_user_guardian},
-      {"lookup", core_lookup},         {"tell_event", core_tell_event},
-      {"open_ref", core_open_ref},     {NULL, NULL}};
+  static const luaL_Reg methods[] = {{"tell", ref_tell},
+                                     {"ask", ref_ask},
+                                     {"stop", ref_stop},
+                                     {"kill", ref_kill},
+                                     {"await_stop", tpl_await_stop},
+                                     {NULL, NULL}};
+  static const luaL_Reg functions[] = {{"ref_path", core_ref_path},
+                                       {"ref_name", core_ref_name},
+                                       {"ref_system", core_ref_system},
+                                       {"ref_parent", core_ref_parent},
+                                       {"is_ref", core_is_ref},
+                                       {"child", core_child},
+                                       {"children", core_children},
+                                       {"user_guardian", core_user_guardian},
+                                       {"lookup", core_lookup},
+                                       {"tell_event", core_tell_event},
+                                       {"stop_now", core_stop_now},
+                                       {"open_ref", core_open_ref},
+                                       {NULL, NULL}};
   tpl_set_functions(L, core, functions);
   lua_newtable(L); /* the metatable; the Lua side adds __index */
   lua_pushcfunction(L, ref_gc);

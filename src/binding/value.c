@@ -230,6 +230,9 @@ void tpl_push_value(lua_State *L, tpl_host *h, tp_value v) {
       lua_xmove(h->aux, L, 1);
       break;
     case TP_REF: tpl_push_ref(L, h, v.as.ref); break;
+    case TP_TERMINATED:
+      push_named(L, h, "terminated", (tp_value){.type = TP_REF, .as.ref = v.as.ref});
+      break;
     case TP_FAULT: push_fault(L, h, v.as.fault); break;
     case TP_SIGNAL: push_named(L, h, "signal", tp_integer(v.as.integer)); break;
     default: lua_pushnil(L); break;

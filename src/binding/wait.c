@@ -184,6 +184,32 @@ int tpl_sleep(lua_State *L) {
   return tpl_wait(L, h, slot, sleep_results, "sleep");
 }
 
+/* true | nil, err */
+static int stop_results(lua_State *L, tpl_host *h, tp_ref *slot) {
+  (void)tpl_ask_results(L, h, slot);
+  lua_pop(L, 1);
+  if (!lua_isnil(L, -1)) return 2;
+  lua_pop(L, 1);
+  return 1;
+}
+
+/* ref:await_stop(timeout_ms) -> true | nil, err                               WATCH-5 */
+int tpl_await_stop(lua_State *L) {
+  tpl_ref *u = tpl_check_ref(L, 1, "await_stop", "the target");
+  tpl_host *h = u->host;
+  tp_time timeout = tpl_check_duration(L, 2, true, "await_stop: timeout_ms");
+  if (!tp_ref_is_actor(u->ref)) return tpl_misuse(L, "await_stop: a reply ref does not stop");
+  if (h->system == NULL) {
+    lua_pushboolean(L, 1); /* it has stopped with its system */
+    return 1;
+  }
+  tpl_check_wait(L, h, "await_stop");
+  tp_ref *slot;
+  tpl_set_now(h);
+  if (tp_await_stop(u->ref, timeout, &slot) != TP_OK) return luaL_error(L, "not enough memory");
+  return tpl_wait(L, h, slot, stop_results, "await_stop");
+}
+
 /* ref | nil, err */
 static int resolve_results(lua_State *L, tpl_host *h, tp_ref *slot) {
   (void)tpl_ask_results(L, h, slot);

@@ -42,6 +42,8 @@ typedef struct tp_family {
 
 typedef struct tp_extra {
   tp_link ticks;          /* timers of this incarnation */
+  tp_link watches;        /* of others, kept over restarts */
+  tp_link watchers;       /* who watches this one */
   tp_value reason, trace; /* of the failure that is being dealt with */
   tp_envelope failed;     /* what it was handling; its asker is not let go of before the decision */
   tp_window restarts;     /* granted to it lately (SUP-5) */
@@ -62,6 +64,7 @@ typedef struct tp_actor {
   uint8_t stop;          /* tp_stop_request */
   bool closed;           /* takes no more mail */
   bool abandon;          /* the job that waits is to be closed */
+  bool killed;           /* is to fail in its turn (SUP-11) */
   bool drains;           /* its routees finish their mail before they stop */
   bool children_told;    /* to stop */
   bool started;          /* pre_start of this incarnation has ended */

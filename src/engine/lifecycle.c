@@ -11,6 +11,7 @@
 #include "system.h"
 #include "tick.h"
 #include "value.h"
+#include "watch.h"
 
 /* ---- Jobs of an actor ------------------------------------------------------------------ */
 
@@ -83,6 +84,15 @@ static tp_turn take_tick(tp_actor *a, tp_job *job, tp_envelope *e) {
   return TP_TURN_JOB;
 }
 
+static tp_turn take_notice(tp_actor *a, tp_job *job, tp_envelope *e) {
+  tp_value message;
+  bool counts = tp_notice_take(e->message.as.notice, &message);
+  tp_notice_release(e->message.as.notice); /* the queue's count */
+  if (!counts) return TP_TURN_USED;
+  job->envelope = (tp_envelope){.message = message};
+  return make_job(a, job, TP_JOB_RECEIVE);
+}
+
 static tp_turn receive(tp_actor *a, tp_job *job) {
   tp_system *s = a->ref.system;
   while (s->turn_left > 0 && a->mailbox.count > 0) {
@@ -96,6 +106,8 @@ static tp_turn receive(tp_actor *a, tp_job *job) {
       if (tp_router_route(a, job, &e)) return make_job(a, job, TP_JOB_ROUTE);
     } else if (e.message.type == TP_TICK) {
       if (take_tick(a, job, &e) == TP_TURN_JOB) return TP_TURN_JOB;
+    } else if (e.message.type == TP_NOTICE) {
+      if (take_notice(a, job, &e) == TP_TURN_JOB) return TP_TURN_JOB;
     } else {
       job->envelope = e;
       return make_job(a, job, TP_JOB_RECEIVE);
@@ -223,6 +235,8 @@ static void finish(tp_actor *a) {
   if (a->router != NULL) tp_router_free(a);
   tp_mail_drain(a, tp_mail_end_reason(s));
   if (!a->guardian) publish(a, TP_EVENT_STOPPED, tp_nil());
+  tp_watchers_tell(a);
+  tp_watches_end(a);
   tp_ref_retain(&a->ref);
   tp_actor_leave(a);
   if (parent != NULL) tp_actor_child_gone(parent, a);
@@ -352,10 +366,28 @@ void tp_wait(tp_job *job, tp_ref *ref, void *token) {
   tp_schedule_run(a->ref.system, &a->run);
 }
 
+void tp_kill(tp_ref *actor) {
+  tp_actor *a = tp_actor_of(actor);
+  if (actor->system->freed || a->guardian || a->phase >= TP_PHASE_STOPPING) return;
+  a->killed = true;
+  tp_schedule_run(actor->system, &a->run);
+}
+
+/* Fails an actor that was killed, whether it waits or not; one that is starting anew or ending is left
+ * alone, one that is suspended waits for its turn. */
+static bool fail_killed(tp_actor *a) {
+  if ((a->job != NULL && a->waits_for == NULL) || held_back(a)) return false;
+  a->killed = false;
+  if (a->phase != TP_PHASE_RUNNING && a->phase != TP_PHASE_STARTING) return false;
+  tp_supervise(a, tp_fault_value(a->ref.system, "killed", &a->ref), tp_nil(), (tp_envelope){0});
+  return true;
+}
+
 /* ---- Turns ----------------------------------------------------------------------------- */
 
 tp_turn tp_actor_next(tp_actor *a, tp_job *job) {
   for (;;) {
+    if (a->killed && fail_killed(a)) continue;
     if (a->job != NULL) return go_on(a, job);
     if (a->stop != TP_STOP_NONE && a->phase < TP_PHASE_STOPPING) tp_actor_begin_stop(a, false);
     tp_turn turn;

@@ -12,9 +12,9 @@ static bool is_request(const tp_ref *sender) {
   return sender != NULL && sender->kind == TP_REF_SLOT;
 }
 
-/* Signals and ticks of timers are never shed: they cannot be sent again (MBX-5). */
+/* Signals, death notices and ticks of timers are never shed: they cannot be sent again (MBX-5). */
 static bool counts(tp_value message) {
-  return message.type != TP_TICK && !tp_value_is_signal(message);
+  return message.type != TP_TICK && message.type != TP_NOTICE && !tp_value_is_signal(message);
 }
 
 int tp_mail_push(tp_actor *a, tp_envelope e) {
@@ -46,7 +46,7 @@ void tp_mail_handled(tp_system *s, tp_envelope *e) {
 }
 
 static bool worth_a_letter(tp_value message) {
-  return message.type != TP_TICK && message.type != TP_SIGNAL &&
+  return message.type != TP_TICK && message.type != TP_NOTICE && message.type != TP_SIGNAL &&
          (message.flags & TP_UNLAMENTED) == 0;
 }
 

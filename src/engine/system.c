@@ -13,6 +13,7 @@
 #include "slot.h"
 #include "tick.h"
 #include "value.h"
+#include "watch.h"
 
 /* How long hooks that wait may hold up the end, once draining is over (SYS-5). */
 #define STOP_TIMEOUT (2000 * TP_MILLISECOND)
@@ -40,6 +41,7 @@ int tp_system_new(const tp_host *host, const tp_system_options *options, tp_syst
   tp_list_init(&s->open_slots);
   tp_list_init(&s->resolutions);
   tp_list_init(&s->ticks);
+  tp_list_init(&s->owed);
   s->name = tp_alloc(s, name_size);
   s->out_of_memory = tp_alloc(s, sizeof *s->out_of_memory);
   if (s->name != NULL) memcpy(s->name, options->name, name_size);
@@ -150,6 +152,7 @@ static void tear_down(tp_actor *a) {
   a->closed = true;
   forget_job(a);
   if (a->extra != NULL) tp_ticks_cancel(&a->extra->ticks);
+  tp_watches_end(a);
   if (a->router != NULL) tp_router_free(a);
   while (a->mailbox.count > 0) {
     tp_envelope e = tp_ring_pop(s, &a->mailbox);
@@ -254,6 +257,7 @@ void tp_set_now(tp_system *s, tp_time now) {
 void tp_advance(tp_system *s, tp_time now) {
   tp_time due;
   tp_set_now(s, now);
+  tp_watches_retry(s);
   for (tp_timer *t; (t = tp_timers_pop(s, s->now, &due)) != NULL;) deadline_of(s, t, due);
 }
 

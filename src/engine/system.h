@@ -42,6 +42,7 @@ struct tp_system {
   tp_link open_slots;
   tp_link resolutions; /* selections that wait for their actor */
   tp_link ticks;       /* timers of the system itself */
+  tp_link owed;        /* death notices that await memory */
   tp_fault *out_of_memory;
   tp_rng rng;
   uint32_t throughput;

@@ -20,8 +20,9 @@ typedef struct tp_system tp_system;
 typedef struct tp_ref tp_ref;           /* a counted handle: an actor, or a reply slot */
 typedef struct tp_behavior tp_behavior; /* counted, immutable: how actors are made */
 typedef struct tp_fault tp_fault;       /* counted: a failure that the engine itself reports */
-typedef struct tp_tick tp_tick;         /* counted: a timer of an actor or of a system */
-typedef int64_t tp_time;                /* nanoseconds on the host's monotonic clock */
+typedef struct tp_watch_notice tp_watch_notice; /* counted: a death notice that is queued */
+typedef struct tp_tick tp_tick;                 /* counted: a timer of an actor or of a system */
+typedef int64_t tp_time;                        /* nanoseconds on the host's monotonic clock */
 
 #define TP_NEVER INT64_MAX
 #define TP_MILLISECOND ((tp_time)1000000)
@@ -42,12 +43,14 @@ typedef enum tp_type {
   TP_BOOLEAN,
   TP_INTEGER,
   TP_NUMBER,
-  TP_POINTER, /* the host's, uncounted */
-  TP_HOST,    /* the host's, counted by tp_host.retain and tp_host.release */
-  TP_REF,     /* a counted tp_ref */
-  TP_FAULT,   /* a counted tp_fault */
-  TP_SIGNAL,  /* as.integer is a tp_signal */
-  TP_TICK,    /* internal: a timer's message that is queued */
+  TP_POINTER,    /* the host's, uncounted */
+  TP_HOST,       /* the host's, counted by tp_host.retain and tp_host.release */
+  TP_REF,        /* a counted tp_ref */
+  TP_FAULT,      /* a counted tp_fault */
+  TP_SIGNAL,     /* as.integer is a tp_signal */
+  TP_TERMINATED, /* as.ref, counted: a death notice, of whom (WATCH-1) */
+  TP_TICK,       /* internal: a timer's message that is queued */
+  TP_NOTICE,     /* internal: a death notice that is queued, and may be taken back */
 } tp_type;
 
 typedef enum tp_signal {
@@ -78,6 +81,7 @@ typedef struct tp_value {
     tp_ref *ref;
     tp_fault *fault;
     tp_tick *tick;
+    tp_watch_notice *notice;
   } as;
 } tp_value;
 
@@ -282,6 +286,20 @@ int tp_reply(tp_ref *target, tp_value value, bool failed, tp_ref *from);
 int tp_stop(tp_ref *actor);        /* after the mail it has (STOP-1); TP_ENOMEM */
 void tp_stop_now(tp_ref *actor);   /* hard: without its mail, abandoning a wait (STOP-2) */
 void tp_stop_after(tp_ref *actor); /* itself: when the job in hand is done (STOP-2) */
+
+/* Fails the actor with "killed", ahead of its mail and without waiting for what waits (SUP-11). */
+void tp_kill(tp_ref *actor);
+
+/* Has `watcher`, an actor, told when `target`, an actor, has stopped: by a TP_TERMINATED, or by
+ * `message` (taken) when `custom`. One notice a target; the latest call decides its message. At once
+ * when the target has stopped already (WATCH-2). TP_ENOMEM. */
+int tp_watch(tp_ref *watcher, tp_ref *target, tp_value message, bool custom);
+
+/* Takes back a watch, and its notice, even if that is queued. */
+void tp_unwatch(tp_ref *watcher, tp_ref *target);
+
+/* Gives a slot that settles with true when `target`, an actor, has stopped (WATCH-5). TP_ENOMEM. */
+int tp_await_stop(tp_ref *target, tp_time timeout, tp_ref **slot);
 
 /* What the host keeps for the running incarnation of an actor (SPAWN-4); released by the engine
  * at restart and stop. tp_actor_set_state takes it. */
