@@ -18,6 +18,8 @@ local timers = require "troupe.timers"
 ---@field timers troupe.Timers
 ---@field reply fun(self: troupe.Actor, value: any): boolean  false when nobody asked (ASK-5)
 ---@field fail fun(self: troupe.Actor, err: any): boolean     fails the ask (ASK-5)
+---@field stash fun(self: troupe.Actor)        sets the message in hand aside (STASH-1)
+---@field unstash_all fun(self: troupe.Actor)  puts all that is aside back in front
 ---@field watch fun(self: troupe.Actor, ref: troupe.Ref): troupe.Ref  (WATCH-1)
 ---@field watch_with fun(self: troupe.Actor, ref: troupe.Ref, message: any): troupe.Ref
 ---@field unwatch fun(self: troupe.Actor, ref: troupe.Ref)
@@ -52,6 +54,34 @@ end, names)
 function Actor:spawn(behavior, name, options)
   local ref = spawn(core.actor_ref(self, "spawn"), behavior, name, options)
   return ref
+end
+
+-- What an actor has become, the latest last; without anything, its behavior's own function. It is
+-- found by the actor table, so it ends with the incarnation.
+local became = setmetatable({}, { __mode = "k" })
+
+local function_rule = check.func()
+local become_schema = { push = check.boolean { default = false } }
+
+--- Has another function handle messages, from the next one on, until a restart.  (BEC-1)
+---@param receive troupe.Receive
+---@param options? { push: boolean? }  push: `unbecome` comes back to what there was before
+---@raise OptionsError at the caller's line
+function Actor:become(receive, options)
+  check.argument("become", "the function", receive, function_rule, 2)
+  local push = check.options("become", options, become_schema, 2).push
+  core.become(self, receive)
+  local stack = became[self] or {}
+  became[self] = stack
+  stack[push and #stack + 1 or math.max(#stack, 1)] = receive
+end
+
+--- Goes back to what it was before the latest `become` that pushed, at most to its behavior's own
+--- function.  (BEC-1)
+function Actor:unbecome()
+  local stack = became[self] or {}
+  stack[#stack] = nil
+  core.become(self, stack[#stack])
 end
 
 local name_rule = check.string()

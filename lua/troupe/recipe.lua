@@ -24,6 +24,7 @@ local recipe = {}
 ---@class troupe.SpawnOptions
 ---@field supervisor_strategy? troupe.SupervisorStrategy  how its failures are treated
 ---@field mailbox? troupe.MailboxOptions  default: no bound
+---@field stash_capacity? integer  messages it may set aside; default 1024
 ---@field throughput? integer  messages it may handle in a turn; default: the system's
 
 --- The metatable of what router factories and `troupe.actor` give: read already.
@@ -45,6 +46,7 @@ local options_schema = {
     overflow = check.one_of { "drop-head", "drop-new", "reject", default = "drop-head" },
   },
   supervisor_strategy = supervision.rule,
+  stash_capacity = check.integer { min = 1, max = 1 << 31 },
   throughput = check.integer { min = 1, max = 1000000 },
 }
 
@@ -91,6 +93,7 @@ function recipe.of(where, behavior, options, level)
   local values = check.options(where, options, options_schema, level + 1)
   local made = copy(base)
   made.own = values.supervisor_strategy or base.own
+  made.stash_capacity = values.stash_capacity or base.stash_capacity
   made.throughput = values.throughput or base.throughput
   if values.mailbox then
     made.capacity, made.overflow = values.mailbox.capacity, values.mailbox.overflow

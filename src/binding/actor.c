@@ -190,6 +190,40 @@ static int actor_unwatch(lua_State *L) {
   return 0;
 }
 
+static tpl_ref *check_in_hand(lua_State *L, const char *where) {
+  tpl_ref *u = tpl_check_actor(L, 1, where);
+  if (!tpl_is_current(L, 1, u)) tpl_misuse(L, "%s: this incarnation of the actor is over", where);
+  return u;
+}
+
+/* actor:stash()                                                             STASH-1 */
+static int actor_stash(lua_State *L) {
+  tpl_ref *u = check_in_hand(L, "stash");
+  switch (tp_stash(u->ref)) {
+    case TP_OK: return 0;
+    case TP_EIDLE: return tpl_misuse(L, "stash: no message is in hand");
+    case TP_EEXIST: return tpl_misuse(L, "stash: the message has been set aside already");
+    case TP_EFULL: return tpl_misuse(L, "stash: the stash is full");
+    default: return luaL_error(L, "not enough memory");
+  }
+}
+
+/* actor:unstash_all()                                                       STASH-1 */
+static int actor_unstash_all(lua_State *L) {
+  tpl_ref *u = check_in_hand(L, "unstash_all");
+  if (tp_unstash_all(u->ref) != TP_OK) return luaL_error(L, "not enough memory");
+  return 0;
+}
+
+/* core.become(actor, function | nil)                                        BEC-1 */
+static int core_become(lua_State *L) {
+  tpl_ref *u = check_in_hand(L, "become");
+  if (tp_become(u->ref, tpl_value_plain(L, u->host, 2)) != TP_OK) {
+    return luaL_error(L, "not enough memory");
+  }
+  return 0;
+}
+
 /* core.actor_ref(actor): its ref, for the Lua side's methods */
 static int core_actor_ref(lua_State *L) {
   (void)tpl_check_actor(L, 1, luaL_optstring(L, 2, "actor"));
@@ -224,9 +258,13 @@ void tpl_open_actor(lua_State *L, int core) {
                                      {"watch", actor_watch},
                                      {"watch_with", actor_watch_with},
                                      {"unwatch", actor_unwatch},
+                                     {"stash", actor_stash},
+                                     {"unstash_all", actor_unstash_all},
                                      {NULL, NULL}};
-  static const luaL_Reg functions[] = {
-      {"actor_ref", core_actor_ref}, {"open_actor", core_open_actor}, {NULL, NULL}};
+  static const luaL_Reg functions[] = {{"actor_ref", core_actor_ref},
+                                       {"become", core_become},
+                                       {"open_actor", core_open_actor},
+                                       {NULL, NULL}};
   tpl_set_functions(L, core, functions);
   lua_newtable(L);
   lua_newtable(L);

@@ -40,7 +40,7 @@ static void push_message(lua_State *L, tpl_coro *c) {
 }
 
 static void receive(lua_State *L, tpl_coro *c) {
-  push_anchor(L, tp_behavior_look(c->job.behavior)->receive);
+  push_anchor(L, c->job.code);
   push_actor(L, c);
   push_message(L, c);
   call(L, c, 2, 0);

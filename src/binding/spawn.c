@@ -7,6 +7,8 @@
 /* Anchors of a behavior: code, receive, two deciders, a strategy. */
 enum { VALUES_EACH = 5 };
 
+enum { STASH_CAPACITY = 1024 };
+
 static lua_Number number_field(lua_State *L, int table, const char *name, lua_Number otherwise) {
   lua_getfield(L, table, name);
   lua_Number n = lua_isnil(L, -1) ? otherwise : lua_tonumber(L, -1);
@@ -128,12 +130,13 @@ static tp_behavior *behavior_of(lua_State *L, tpl_host *h, int receive, int reci
     tp_behavior_retain(h->last_behavior);
     return h->last_behavior;
   }
-  tp_behavior_spec spec = {0};
+  tp_behavior_spec spec = {.stash_capacity = STASH_CAPACITY};
   if (recipe) {
     spec.hooks = read_hooks(L, recipe);
     spec.throughput = (uint32_t)number_field(L, recipe, "throughput", 0);
     spec.capacity = (uint32_t)number_field(L, recipe, "capacity", 0);
     spec.overflow = (tp_overflow)choice_field(L, recipe, "overflow", overflows);
+    spec.stash_capacity = (uint32_t)number_field(L, recipe, "stash_capacity", STASH_CAPACITY);
     spec.keep_children = boolean_field(L, recipe, "keep_children");
     read_supervision(L, recipe, "own", &spec.own);
     read_supervision(L, recipe, "children", &spec.children);

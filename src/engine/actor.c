@@ -81,6 +81,8 @@ static void free_extra(tp_system *s, tp_actor *a) {
   tp_value_release(s, x->reason);
   tp_value_release(s, x->trace);
   tp_envelope_release(s, &x->failed);
+  assert(x->stash.count == 0);
+  tp_value_release(s, x->receive);
   tp_window_fini(s, &x->restarts);
   tp_free(s, x, sizeof *x);
   a->extra = NULL;

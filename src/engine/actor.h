@@ -45,8 +45,10 @@ typedef struct tp_extra {
   tp_link watches;        /* of others, kept over restarts */
   tp_link watchers;       /* who watches this one */
   tp_value reason, trace; /* of the failure that is being dealt with */
-  tp_envelope failed;     /* what it was handling; its asker is not let go of before the decision */
-  tp_window restarts;     /* granted to it lately (SUP-5) */
+  tp_value receive;       /* what it has become, or nil */
+  tp_ring stash;
+  tp_envelope failed; /* what it was handling; its asker is not let go of before the decision */
+  tp_window restarts; /* granted to it lately (SUP-5) */
   struct tp_actor *next_decision;
 } tp_extra;
 

@@ -7,6 +7,7 @@
 #include "mailbox.h"
 #include "resolve.h"
 #include "router.h"
+#include "stash.h"
 #include "supervision.h"
 #include "system.h"
 #include "tick.h"
@@ -21,8 +22,16 @@ static tp_turn make_job(tp_actor *a, tp_job *job, tp_job_kind kind) {
   job->actor = &a->ref;
   job->behavior = a->behavior;
   job->tick = NULL;
+  job->stashed = false;
   a->job = job;
   return TP_TURN_JOB;
+}
+
+/* A message for what the actor is now. */
+static tp_turn make_receive(tp_actor *a, tp_job *job) {
+  bool became = a->extra != NULL && a->extra->receive.type != TP_NIL;
+  job->code = became ? a->extra->receive : tp_behavior_look(a->behavior)->receive;
+  return make_job(a, job, TP_JOB_RECEIVE);
 }
 
 static tp_turn make_hook(tp_actor *a, tp_job *job, tp_job_kind kind) {
@@ -79,7 +88,7 @@ static tp_turn take_tick(tp_actor *a, tp_job *job, tp_envelope *e) {
     return TP_TURN_USED;
   }
   job->envelope = (tp_envelope){.message = message};
-  make_job(a, job, TP_JOB_RECEIVE);
+  make_receive(a, job);
   job->tick = t; /* with the count that the queue held */
   return TP_TURN_JOB;
 }
@@ -90,7 +99,7 @@ static tp_turn take_notice(tp_actor *a, tp_job *job, tp_envelope *e) {
   tp_notice_release(e->message.as.notice); /* the queue's count */
   if (!counts) return TP_TURN_USED;
   job->envelope = (tp_envelope){.message = message};
-  return make_job(a, job, TP_JOB_RECEIVE);
+  return make_receive(a, job);
 }
 
 static tp_turn receive(tp_actor *a, tp_job *job) {
@@ -110,7 +119,7 @@ static tp_turn receive(tp_actor *a, tp_job *job) {
       if (take_notice(a, job, &e) == TP_TURN_JOB) return TP_TURN_JOB;
     } else {
       job->envelope = e;
-      return make_job(a, job, TP_JOB_RECEIVE);
+      return make_receive(a, job);
     }
   }
   return a->mailbox.count > 0 ? TP_TURN_USED : TP_TURN_IDLE;
@@ -150,6 +159,7 @@ void tp_actor_restart(tp_actor *a) {
   a->abandon = a->job != NULL;
   a->children_told = false;
   cancel_ticks(a);
+  tp_stash_lost(a, "restarted");
   tp_schedule_run(a->ref.system, &a->run);
 }
 
@@ -178,6 +188,7 @@ static tp_turn restart_children(tp_actor *a) {
   }
   cancel_ticks(a); /* those that pre_restart has started */
   tp_actor_set_state(&a->ref, tp_nil());
+  (void)tp_become(&a->ref, tp_nil()); /* which takes no memory */
   a->started = false;
   a->phase = TP_PHASE_POST_RESTART;
   return TP_TURN_USED;
@@ -233,6 +244,7 @@ static void finish(tp_actor *a) {
   a->drains = false;
   if (a->extra != NULL) tp_forget_failure(a);
   if (a->router != NULL) tp_router_free(a);
+  tp_stash_lost(a, tp_mail_end_reason(s));
   tp_mail_drain(a, tp_mail_end_reason(s));
   if (!a->guardian) publish(a, TP_EVENT_STOPPED, tp_nil());
   tp_watchers_tell(a);

@@ -28,6 +28,16 @@ int tp_mail_push(tp_actor *a, tp_envelope e) {
   return TP_OK;
 }
 
+void tp_mail_put_back(tp_actor *a, tp_envelope e) {
+  tp_ring_put_back(&a->mailbox, e);
+  a->ref.system->queued++;
+  if (counts(e.message)) a->bounded++;
+}
+
+void tp_mail_hold(const tp_envelope *e) {
+  if (is_request(e->sender)) tp_slot_request_queued(tp_slot_of(e->sender));
+}
+
 tp_envelope tp_mail_pop(tp_actor *a) {
   tp_system *s = a->ref.system;
   tp_envelope e = tp_ring_pop(s, &a->mailbox);

@@ -12,6 +12,12 @@
  * caller's. */
 int tp_mail_push(tp_actor *a, tp_envelope e);
 
+/* Puts `e` (taken), which was set aside, before the oldest, into room that was made before. */
+void tp_mail_put_back(tp_actor *a, tp_envelope e);
+
+/* A copy of `e` is kept: a request in it may still be answered. */
+void tp_mail_hold(const tp_envelope *e);
+
 /* Takes the oldest out; there must be one. */
 tp_envelope tp_mail_pop(tp_actor *a);
 

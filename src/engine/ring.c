@@ -91,6 +91,20 @@ tp_envelope tp_ring_pop(tp_system *s, tp_ring *r) {
   return e;
 }
 
+int tp_ring_reserve(tp_system *s, tp_ring *r, uint32_t n) {
+  while (r->capacity - r->count < n) {
+    if (grow(s, r) != TP_OK) return TP_ENOMEM;
+  }
+  return TP_OK;
+}
+
+void tp_ring_put_back(tp_ring *r, tp_envelope e) {
+  assert(r->count < r->capacity);
+  r->head = (r->head - 1) & (r->capacity - 1);
+  r->slots[r->head] = e;
+  r->count++;
+}
+
 tp_envelope *tp_ring_at(tp_ring *r, uint32_t i) {
   return &r->slots[(r->head + i) & (r->capacity - 1)];
 }

@@ -28,6 +28,12 @@ tp_envelope tp_ring_pop(tp_system *s, tp_ring *r);
 /* The envelope that is `i` places behind the oldest. */
 tp_envelope *tp_ring_at(tp_ring *r, uint32_t i);
 
+/* Room for `n` more, so that putting them does not fail. TP_ENOMEM. */
+int tp_ring_reserve(tp_system *s, tp_ring *r, uint32_t n);
+
+/* Puts `e` (taken) before the oldest, into room that was made before. */
+void tp_ring_put_back(tp_ring *r, tp_envelope e);
+
 /* Takes out and gives the one at `i`; the others keep their order. O(i). */
 tp_envelope tp_ring_remove(tp_system *s, tp_ring *r, uint32_t i);
 

@@ -145,6 +145,13 @@ static void forget_job(tp_actor *a) {
   if (job->tick != NULL) tp_tick_release(job->tick);
 }
 
+static void release_all(tp_system *s, tp_ring *r) {
+  while (r->count > 0) {
+    tp_envelope e = tp_ring_pop(s, r);
+    tp_envelope_release(s, &e);
+  }
+}
+
 /* Takes a leaf of the tree apart, whatever it was doing. */
 static void tear_down(tp_actor *a) {
   tp_system *s = a->ref.system;
@@ -154,10 +161,8 @@ static void tear_down(tp_actor *a) {
   if (a->extra != NULL) tp_ticks_cancel(&a->extra->ticks);
   tp_watches_end(a);
   if (a->router != NULL) tp_router_free(a);
-  while (a->mailbox.count > 0) {
-    tp_envelope e = tp_ring_pop(s, &a->mailbox);
-    tp_envelope_release(s, &e);
-  }
+  release_all(s, &a->mailbox);
+  if (a->extra != NULL) release_all(s, &a->extra->stash);
   tp_ref_retain(&a->ref);
   tp_actor_leave(a);
   tp_actor_strip(a);

@@ -33,6 +33,7 @@ typedef enum tp_error {
   TP_EEXIST = -2,      /* a live sibling has that name */
   TP_ESTOPPED = -3,    /* the actor is stopping or has stopped */
   TP_ETERMINATED = -4, /* the system is terminating or has terminated */
+  TP_EIDLE = -6,       /* the actor has no message in hand */
   TP_EFULL = -5,       /* the mailbox is full and rejects; nothing has changed */
 } tp_error;
 
@@ -224,6 +225,7 @@ typedef struct tp_behavior_spec {
   uint32_t throughput; /* 0: the system's */
   uint32_t capacity;   /* of the mailbox; 0: no bound */
   tp_overflow overflow;
+  uint32_t stash_capacity; /* messages that may be set aside (STASH-1) */
   bool keep_children;      /* children survive a restart (LIFE-5) */
   tp_supervision own;      /* of an actor with this behavior; decider taken */
   tp_supervision children; /* of its children, where they say nothing; decider taken */
@@ -300,6 +302,17 @@ void tp_unwatch(tp_ref *watcher, tp_ref *target);
 
 /* Gives a slot that settles with true when `target`, an actor, has stopped (WATCH-5). TP_ENOMEM. */
 int tp_await_stop(tp_ref *target, tp_time timeout, tp_ref **slot);
+
+/* Has `receive` (taken; nil for the behavior's own) handle messages, from the next one on, until the
+ * incarnation ends (BEC-1). TP_ENOMEM. */
+int tp_become(tp_ref *actor, tp_value receive);
+
+/* Sets the message in hand aside (STASH-1). TP_EIDLE when there is none, TP_EEXIST when it is aside
+ * already, TP_EFULL, TP_ENOMEM. */
+int tp_stash(tp_ref *actor);
+
+/* Puts all that is set aside back, in front of the mail, in its order. TP_ENOMEM. */
+int tp_unstash_all(tp_ref *actor);
 
 /* What the host keeps for the running incarnation of an actor (SPAWN-4); released by the engine
  * at restart and stop. tp_actor_set_state takes it. */
@@ -426,7 +439,7 @@ void tp_events_want(tp_system *s, uint32_t kinds);
 /* ---- Jobs ------------------------------------------------------------------------------ */
 
 typedef enum tp_job_kind {
-  TP_JOB_RECEIVE,      /* actor, behavior, envelope; `tick` when a timer sent it */
+  TP_JOB_RECEIVE,      /* actor, behavior, code: what handles it, envelope */
   TP_JOB_PRE_START,    /* actor, behavior */
   TP_JOB_POST_STOP,    /* actor, behavior */
   TP_JOB_PRE_RESTART,  /* actor, behavior, reason, envelope: the message that failed, if any */
@@ -451,6 +464,7 @@ typedef struct tp_job {
   tp_value code;
   uint64_t index;
   void *token;
+  bool stashed; /* internal: the envelope has been set aside */
   tp_tick *tick;
   tp_event event;
 } tp_job;
