@@ -261,4 +261,28 @@ describe("killing", function()
 
     assert.are.same({ "a" }, seen)
   end)
+
+  it("SUP-3 holds a kill back while the actor is suspended", function()
+    local seen = {}
+    local child
+    local parent = kit().system:spawn({
+      pre_start = function(actor)
+        child = child or actor:spawn({
+          receive = function() end,
+          pre_restart = function() seen[#seen + 1] = ("restart at %g"):format(kit():now()) end,
+        })
+      end,
+      receive = function() error("restart") end,
+      pre_restart = function() troupe.sleep(50) end,
+      stop_children_on_restart = false,
+    })
+    kit():settle()
+    parent:tell("fail")
+    kit():advance(10)
+
+    child:kill()
+    kit():advance(100)
+
+    assert.are.same({ "restart at 50" }, seen)
+  end)
 end)
