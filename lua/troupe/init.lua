@@ -6,6 +6,7 @@ local events = require "troupe.events"
 local fault = require "troupe.fault"
 local messages = require "troupe.messages"
 local recipe = require "troupe.recipe"
+local refs = require "troupe.ref"
 local supervision = require "troupe.supervision"
 local system = require "troupe.system"
 
@@ -25,9 +26,6 @@ core.setup {
   at_rest = system.at_rest,
 }
 require "troupe.actor"
-require "troupe.ref"
-
-local ref_rule = { expected = "a ref", test = function(value) return core.is_ref(value), value end }
 local timeout_rule = check.duration()
 
 ---@class troupe
@@ -58,7 +56,7 @@ local troupe = {
 ---@return boolean in_time
 ---@raise OptionsError at the caller's line
 function troupe.graceful_stop(ref, timeout_ms)
-  check.argument("graceful_stop", "the actor", ref, ref_rule, 2)
+  check.argument("graceful_stop", "the actor", ref, refs.rule, 2)
   check.argument("graceful_stop", "timeout_ms", timeout_ms, timeout_rule, 2)
   ref:stop()
   if ref:await_stop(timeout_ms) then return true end

@@ -20,3 +20,9 @@ core.open_ref(function(ref, key)
   local field = fields[key]
   return field and field(ref)
 end)
+
+return {
+  --- What an argument that must be a ref is checked by.
+  ---@type troupe.Rule
+  rule = { expected = "a ref", test = function(value) return core.is_ref(value), value end },
+}

@@ -1,6 +1,7 @@
 --- Selections: actors by their path.  (SEL-1, SEL-2)
 local check = require "troupe.check"
 local core = require "troupe.core"
+local refs = require "troupe.ref"
 local systems = require "troupe.systems"
 
 ---@class troupe.Selection
@@ -9,7 +10,6 @@ Selection.__index = Selection
 
 function Selection:__tostring() return "troupe://" .. self.system.name .. self.path end
 
-local ref_rule = { expected = "a ref", test = function(value) return core.is_ref(value), value end }
 local timeout_rule = check.duration { default = 1000 }
 
 --- The actor there, waiting for one to be spawned if need be.
@@ -28,7 +28,7 @@ end
 ---@return boolean
 ---@raise OptionsError at the caller's line
 function Selection:tell(message, sender)
-  if sender ~= nil then check.argument("tell", "the sender", sender, ref_rule, 2) end
+  if sender ~= nil then check.argument("tell", "the sender", sender, refs.rule, 2) end
   local ref = core.lookup(self.system, self.path)
   if ref then return ref:tell(message, sender) end
   systems.state(self.system).report("dead_letter", {

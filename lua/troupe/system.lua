@@ -3,6 +3,7 @@ local check = require "troupe.check"
 local core = require "troupe.core"
 local events = require "troupe.events"
 local log = require "troupe.log"
+local refs = require "troupe.ref"
 local reports = require "troupe.reports"
 local selection = require "troupe.selection"
 local spawn = require "troupe.spawn"
@@ -143,12 +144,10 @@ end
 ---@raise OptionsError at the caller's line
 System.go = core.go
 
-local ref_rule = { expected = "a ref", test = function(value) return core.is_ref(value), value end }
-
 --- Stops an actor after the mail it has, as `ref:stop()`.
 ---@param ref troupe.Ref
 function System:stop(ref)
-  check.argument("stop", "the actor", ref, ref_rule, 2)
+  check.argument("stop", "the actor", ref, refs.rule, 2)
   ref:stop()
 end
 
