@@ -177,5 +177,80 @@ describe("mailboxes", function()
         "reject new reject-actor",
       }, dropped)
     end)
+
+    it("MBX-6 counts what it sheds and refuses, by policy", function()
+      local function dropped() return kit().system:stats().dropped end
+      assert.are.same({ ["drop-head"] = 0, ["drop-new"] = 0, reject = 0 }, dropped())
+      for policy, messages in pairs { ["drop-head"] = 2, ["drop-new"] = 3, reject = 4 } do
+        local ref = kit().system:spawn(function() end, nil,
+          { mailbox = { capacity = 1, overflow = policy } })
+        for i = 1, messages do ref:tell(i) end
+      end
+
+      assert.are.same({ ["drop-head"] = 1, ["drop-new"] = 2, reject = 3 }, dropped())
+    end)
+  end)
+
+  describe("that grow deep", function()
+    local function depths(ref)
+      local found = {}
+      for _, record in ipairs(kit().logs) do
+        if record.level == "warn" and record.path == tostring(ref.path) then
+          found[#found + 1] = record.message
+        end
+      end
+      return found
+    end
+
+    local function tell(ref, n)
+      for i = 1, n do ref:tell(i) end
+    end
+
+    it("MBX-8 log a warning at 10,000 messages and at each doubling", function()
+      local ref = kit().system:spawn(function() end, "deep")
+      kit().system:spawn(function() end, "shallow"):tell(1)
+
+      tell(ref, 9999)
+      kit():settle()
+      tell(ref, 45000)
+      kit():settle()
+
+      assert.are.same({
+        "10000 messages wait in its mailbox",
+        "20000 messages wait in its mailbox",
+        "40000 messages wait in its mailbox",
+      }, depths(ref))
+    end)
+
+    it("MBX-8 publish the warning with the depth", function()
+      local events = {}
+      kit().system.events:subscribe(function(event) events[#events + 1] = event end, "warning")
+      local ref = kit().system:spawn(function() end)
+
+      tell(ref, 10000)
+      kit():settle()
+
+      assert.are.same({ { kind = "warning", code = "deep-mailbox", ref = ref, depth = 10000 } },
+        events)
+    end)
+
+    it("MBX-8 warn anew once they have been empty, not when they go up and down", function()
+      local ref = kit().system:spawn(function(_, message)
+        if message == "wait" then troupe.sleep(1) end
+      end, "deep")
+      tell(ref, 10)
+      ref:tell("wait")
+      tell(ref, 9995)
+      kit():settle()
+      tell(ref, 10)
+      assert.are.equal(10005, kit().system:stats().queued)
+      kit():advance(1)
+      assert.are.equal(1, #depths(ref))
+
+      tell(ref, 10000)
+      kit():settle()
+
+      assert.are.equal(2, #depths(ref))
+    end)
   end)
 end)

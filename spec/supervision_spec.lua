@@ -959,6 +959,39 @@ describe("supervision", function()
       assert.is_truthy(kit().system:spawn(function() end, "another"))
     end)
 
+    it("SUP-10 an escalation past the top terminates the system where that is asked for", function()
+      local handled = {}
+      local system = kit({ escalate_to_root = "terminate" }).system
+      local sibling = system:spawn(fragile(handled))
+      local failing = system:spawn(fragile({}), "failing", {
+        supervisor_strategy = troupe.escalating_strategy,
+      })
+      system:schedule_once(10, function() handled[#handled + 1] = "not over" end)
+      sibling:tell("a")
+      tell_all(failing, { "boom" })
+      kit():advance(1000)
+
+      assert.are.same({ "a1" }, handled)
+      assert.equal(0, system:stats().actors)
+      assert.has_error(function() system:spawn(function() end) end)
+    end)
+
+    it("SUP-10 only escalation terminates the system", function()
+      local system = kit({ escalate_to_root = "terminate" }).system
+      local failing = system:spawn(fragile({}), nil, {
+        supervisor_strategy = troupe.one_for_one { max_restarts = 0 },
+      })
+
+      tell_all(failing, { "boom" })
+
+      assert.is_truthy(system:spawn(function() end))
+    end)
+
+    it("SUP-10 takes stop and terminate, and nothing else", function()
+      assert.has_error(function() kit({ escalate_to_root = "restart" }) end)
+      assert.is_truthy(kit({ escalate_to_root = "stop" }))
+    end)
+
     it("SUP-10 an escalation through all levels runs every post_stop, deepest first", function()
       local order = {}
       local function level(n)

@@ -64,6 +64,7 @@ local function hook_failed(log, event)
 end
 
 local warnings = {
+  ["deep-mailbox"] = "%d messages wait in its mailbox",
   ["no-reply-target"] = "dropped a message: a scatter needs somebody to answer; ask the router, or "
     .. "tell it with a sender",
   ["respawn-limit"] = "respawned 10 routees within a minute: this one stays away",
@@ -71,7 +72,7 @@ local warnings = {
 }
 
 local function warning(log, event)
-  log:write("warn", event.ref, warnings[event.code] or event.code)
+  log:write("warn", event.ref, (warnings[event.code] or event.code):format(event.depth))
 end
 
 local function dead_letter(log, event, limiter)
@@ -107,7 +108,7 @@ local fields_of = {
   message_dropped = function(ref, message, policy, sender)
     return { ref = ref, message = message, policy = policy, sender = sender }
   end,
-  warning = function(ref, _, code) return { ref = ref, code = code } end,
+  warning = function(ref, depth, code) return { ref = ref, code = code, depth = depth } end,
 }
 
 --- The function that the core hands each event of a system to.

@@ -8,6 +8,7 @@ local supervision = {}
 ---@class troupe.SupervisorStrategy
 ---@field decider? fun(reason: any): troupe.Directive
 ---@field directive troupe.Directive
+---@field all_for_one boolean
 ---@field max_restarts integer
 ---@field within_ms number
 local Strategy = { __name = "troupe.SupervisorStrategy" }
@@ -42,6 +43,18 @@ local schema = {
   within_ms = window_rule,
 }
 
+local function strategy(where, all_for_one, options)
+  local values = check.options(where, options, schema, 3)
+  local decides = not directives[values.decider]
+  return setmetatable({
+    all_for_one = all_for_one,
+    decider = decides and values.decider or nil,
+    directive = decides and "restart" or values.decider,
+    max_restarts = values.max_restarts,
+    within_ms = values.within_ms,
+  }, Strategy)
+end
+
 --- A strategy that deals with the failed child alone.  (SUP-1, SUP-4, SUP-5)
 ---
 --- The failure after the last restart that is granted stops the child.
@@ -49,14 +62,21 @@ local schema = {
 ---@return troupe.SupervisorStrategy
 ---@raise OptionsError at the caller's line
 function supervision.one_for_one(options)
-  local values = check.options("one_for_one", options, schema, 2)
-  local decides = not directives[values.decider]
-  return setmetatable({
-    decider = decides and values.decider or nil,
-    directive = decides and "restart" or values.decider,
-    max_restarts = values.max_restarts,
-    within_ms = values.within_ms,
-  }, Strategy)
+  local made = strategy("one_for_one", false, options)
+  return made
+end
+
+--- A strategy whose directive is applied to every child of the supervisor: for children that are of
+--- no use without each other.  (SUP-5, SUP-6)
+---
+--- Only the child that failed is charged for the restart. The failure after the last one that is
+--- granted stops them all.
+---@param options? troupe.StrategyOptions
+---@return troupe.SupervisorStrategy
+---@raise OptionsError at the caller's line
+function supervision.all_for_one(options)
+  local made = strategy("all_for_one", true, options)
+  return made
 end
 
 --- What a `supervisor_strategy` must be.

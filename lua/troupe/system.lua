@@ -31,6 +31,8 @@ local System = core.system_methods
 ---@field seed? integer             of everything random; default: unpredictable
 ---@field throughput? integer       messages an actor may handle in a turn; default 32
 ---@field drain_timeout_ms? number  how long terminate() lets actors drain; default 2000, 0: not
+---@field escalate_to_root? "stop" | "terminate"  what a failure that escalates past a top-level
+---  actor does: stops that actor (default), or terminates the system (SUP-10)
 
 local options_schema = {
   log_level = log.rules.level,
@@ -38,6 +40,7 @@ local options_schema = {
   seed = check.integer(),
   throughput = check.integer { min = 1, max = 1000000, default = 32 },
   drain_timeout_ms = check.duration { zero = true, default = 2000 },
+  escalate_to_root = check.one_of { "stop", "terminate", default = "stop" },
 }
 
 local name_rule = {
@@ -97,6 +100,7 @@ function system.new(name, options, is_virtual)
     seed = values.seed,
     throughput = values.throughput,
     drain_timeout_ms = values.drain_timeout_ms,
+    escalate_ends = values.escalate_to_root == "terminate",
     virtual = is_virtual,
     on_event = dispatch,
   }

@@ -147,6 +147,73 @@ static void escalates_as_far_as_it_goes(void **state) {
   assert_false(tp_ref_alive(c));
 }
 
+/* ---- All for one ------------------------------------------------------------------------ */
+
+static tp_ref *spawn_sibling(host *h, const char *name, tp_supervision own) {
+  own.all_for_one = true;
+  return spawn_hooked(h, host_user(h), name, own, HOST_ALL_HOOKS);
+}
+
+static void all_restart_in_order(void **state) {
+  host *h = *state;
+  tp_ref *a = spawn_sibling(h, "a", directive(TP_DIRECTIVE_RESTART));
+  tp_ref *b = spawn_sibling(h, "b", directive(TP_DIRECTIVE_RESTART));
+  tp_ref *c = spawn_sibling(h, "c", directive(TP_DIRECTIVE_RESTART));
+  host_run(h);
+  host_forget(h);
+
+  host_send(h, b, -1);
+  host_send(h, c, 3);
+  host_send(h, a, 1);
+  host_run(h);
+
+  assert_log(h, "b:-1 a:pre_restart a:post_restart a:1 b:pre_restart b:post_restart "
+                "c:pre_restart c:post_restart c:3");
+}
+
+static void decide_aloud(host *h, tp_job *job) {
+  host_log(h, "decide");
+  host_decide(h, job, TP_DIRECTIVE_RESTART);
+}
+
+/* Both are killed before either has its turn: the restart that they share comes before the second
+ * failure, and is the answer to it too. */
+static void siblings_may_fail_together(void **state) {
+  host *h = *state;
+  tp_ref *a = spawn_sibling(h, "a", decided_by(h, decide_aloud));
+  tp_ref *b = spawn_sibling(h, "b", decided_by(h, decide_aloud));
+  host_run(h);
+  host_forget(h);
+
+  tp_kill(a);
+  tp_kill(b);
+  host_run(h);
+  host_send(h, a, 1);
+  host_send(h, b, 2);
+  host_run(h);
+
+  assert_int_equal(host_count(h, "decide"), 1);
+  assert_int_equal(host_count(h, "a:post_restart"), 1);
+  assert_int_equal(host_count(h, "b:post_restart"), 1);
+  assert_int_equal(host_count(h, "a:1") + host_count(h, "b:2"), 2);
+}
+
+static void all_stop_when_restarts_are_used_up(void **state) {
+  host *h = *state;
+  tp_ref *a = spawn_sibling(h, "a", restarts(0, TP_NEVER));
+  tp_ref *b = spawn_sibling(h, "b", directive(TP_DIRECTIVE_RESTART));
+  tp_ref *stopping = spawn_sibling(h, "stopping", directive(TP_DIRECTIVE_RESTART));
+  host_run(h);
+  host_forget(h);
+
+  tp_stop_now(stopping);
+  host_send(h, a, -1);
+  host_run(h);
+
+  assert_log(h, "stopping:post_stop a:-1 a:post_stop b:post_stop");
+  assert_false(tp_ref_alive(a) || tp_ref_alive(b));
+}
+
 /* ---- Who decides ------------------------------------------------------------------------ */
 
 static void the_default_restarts_ten_times(void **state) {
@@ -707,6 +774,10 @@ static void reasons_are_given_back(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      HOST_TEST("SUP-6 all restart, in the order they were spawned", all_restart_in_order),
+      HOST_TEST("SUP-6 siblings may fail together", siblings_may_fail_together),
+      HOST_TEST("SUP-5 all stop when the restarts of one are used up",
+                all_stop_when_restarts_are_used_up),
       HOST_TEST("SUP-4 restart begins anew with the next message", restart_begins_anew),
       HOST_TEST("SUP-4 resume keeps the state and skips the message", resume_keeps_the_state),
       HOST_TEST("SUP-4 resume runs no hooks", resume_runs_no_hooks),

@@ -243,6 +243,9 @@ bool tpl_is_current(lua_State *L, int index, tpl_ref *u);
 
 void tpl_open_actor(lua_State *L, int core);
 
+/* The names of a full mailbox's policies, in the order of tp_overflow; NULL ends them. */
+extern const char *const tpl_overflows[];
+
 /* core.spawn(parent, name, receive, recipe) -> ref | nil, why */
 int tpl_spawn(lua_State *L);
 

@@ -56,6 +56,13 @@ static lua_Number number_option(lua_State *L, const char *name) {
   return n;
 }
 
+static bool boolean_option(lua_State *L, const char *name) {
+  lua_getfield(L, 1, name);
+  bool b = lua_toboolean(L, -1);
+  lua_pop(L, 1);
+  return b;
+}
+
 static uint64_t seed_option(lua_State *L) {
   lua_getfield(L, 1, "seed");
   uint64_t seed = lua_isnil(L, -1) ? tp_entropy() : (uint64_t)luaL_checkinteger(L, -1);
@@ -70,7 +77,8 @@ static void link_host(tpl_host *h) {
   h->core->hosts = h;
 }
 
-/* core.new_system{ name, seed, throughput, drain_timeout_ms, virtual, on_event } */
+/* core.new_system{ name, seed, throughput, drain_timeout_ms, escalate_ends, virtual,
+ *                   on_event } */
 static int core_new_system(lua_State *L) {
   luaL_checktype(L, 1, LUA_TTABLE);
   lua_settop(L, 1);
@@ -83,8 +91,7 @@ static int core_new_system(lua_State *L) {
   h->aux = lua_newthread(L);
   lua_setiuservalue(L, 2, 1);
   fill_aux(L, h, 1, 2);
-  lua_getfield(L, 1, "virtual");
-  h->is_virtual = lua_toboolean(L, -1);
+  h->is_virtual = boolean_option(L, "virtual");
   h->now = tpl_clock(h);
   lua_getfield(L, 1, "name");
   tp_host host = {h, tpl_retain, tpl_release, allocate, NULL};
@@ -93,6 +100,7 @@ static int core_new_system(lua_State *L) {
       .seed = seed_option(L),
       .throughput = (uint32_t)number_option(L, "throughput"),
       .drain_timeout = tpl_nanoseconds(number_option(L, "drain_timeout_ms")),
+      .escalate_ends = boolean_option(L, "escalate_ends"),
       .now = h->now,
   };
   h->began = h->now;
@@ -248,6 +256,9 @@ static int host_stats(lua_State *L) {
   set_count(L, "parked", h->parked);
   set_count(L, "pooled", h->pooled);
   set_count(L, "anchored", h->anchors.used);
+  lua_createtable(L, 0, TP_OVERFLOWS);
+  for (int i = 0; i < TP_OVERFLOWS; i++) set_count(L, tpl_overflows[i], (size_t)s.dropped[i]);
+  lua_setfield(L, -2, "dropped");
   return 1;
 }
 

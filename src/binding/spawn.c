@@ -9,6 +9,8 @@ enum { VALUES_EACH = 5 };
 
 enum { STASH_CAPACITY = 1024 };
 
+const char *const tpl_overflows[TP_OVERFLOWS + 1] = {"drop-head", "drop-new", "reject", NULL};
+
 static lua_Number number_field(lua_State *L, int table, const char *name, lua_Number otherwise) {
   lua_getfield(L, table, name);
   lua_Number n = lua_isnil(L, -1) ? otherwise : lua_tonumber(L, -1);
@@ -49,6 +51,7 @@ static void read_supervision(lua_State *L, int recipe, const char *name, tp_supe
   if (!lua_isnil(L, -1)) {
     int t = lua_gettop(L);
     out->given = true;
+    out->all_for_one = boolean_field(L, t, "all_for_one");
     out->directive = (tp_directive)choice_field(L, t, "directive", directives);
     out->max_restarts = (int64_t)number_field(L, t, "max_restarts", 10);
     out->within = tpl_nanoseconds(number_field(L, t, "within_ms", 60000));
@@ -124,7 +127,6 @@ static tp_behavior *routee_of(lua_State *L, tpl_host *h, int recipe) {
 
 /* Counted once. `recipe` is 0 for a bare function. */
 static tp_behavior *behavior_of(lua_State *L, tpl_host *h, int receive, int recipe) {
-  static const char *const overflows[] = {"drop-head", "drop-new", "reject", NULL};
   const void *code = lua_topointer(L, recipe ? recipe : receive);
   if (code == h->last_code) {
     tp_behavior_retain(h->last_behavior);
@@ -135,7 +137,7 @@ static tp_behavior *behavior_of(lua_State *L, tpl_host *h, int receive, int reci
     spec.hooks = read_hooks(L, recipe);
     spec.throughput = (uint32_t)number_field(L, recipe, "throughput", 0);
     spec.capacity = (uint32_t)number_field(L, recipe, "capacity", 0);
-    spec.overflow = (tp_overflow)choice_field(L, recipe, "overflow", overflows);
+    spec.overflow = (tp_overflow)choice_field(L, recipe, "overflow", tpl_overflows);
     spec.stash_capacity = (uint32_t)number_field(L, recipe, "stash_capacity", STASH_CAPACITY);
     spec.keep_children = boolean_field(L, recipe, "keep_children");
     read_supervision(L, recipe, "own", &spec.own);

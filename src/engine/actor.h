@@ -49,6 +49,7 @@ typedef struct tp_extra {
   tp_ring stash;
   tp_envelope failed; /* what it was handling; its asker is not let go of before the decision */
   tp_window restarts; /* granted to it lately (SUP-5) */
+  uint64_t dropped;   /* by its full mailbox (MBX-6) */
   struct tp_actor *next_decision;
 } tp_extra;
 

@@ -398,7 +398,7 @@ static bool fail_killed(tp_actor *a) {
 /* ---- Turns ----------------------------------------------------------------------------- */
 
 tp_turn tp_actor_next(tp_actor *a, tp_job *job) {
-  for (;;) {
+  while (a->ref.system->turn == a) { /* what is decided about it may end its turn */
     if (a->killed && fail_killed(a)) continue;
     if (a->job != NULL) return go_on(a, job);
     if (a->stop != TP_STOP_NONE && a->phase < TP_PHASE_STOPPING) tp_actor_begin_stop(a, false);
@@ -415,6 +415,7 @@ tp_turn tp_actor_next(tp_actor *a, tp_job *job) {
     bool ended_share = a->phase == TP_PHASE_RUNNING && a->ref.system->turn_left == 0;
     if (turn != TP_TURN_USED || ended_share) return turn;
   }
+  return TP_TURN_IDLE;
 }
 
 /* A job that waited was closed: its message is no longer in hand. */

@@ -8,6 +8,8 @@
 #include "system.h"
 #include "value.h"
 
+enum { DEEP = 10000 }; /* messages */
+
 static bool is_request(const tp_ref *sender) {
   return sender != NULL && sender->kind == TP_REF_SLOT;
 }
@@ -17,10 +19,24 @@ static bool counts(tp_value message) {
   return message.type != TP_TICK && message.type != TP_NOTICE && !tp_value_is_signal(message);
 }
 
+/* Warns of a mailbox that has grown deep, and at each doubling after; anew once it has been empty
+ * (MBX-8). */
+static void note_depth(tp_actor *a) {
+  tp_ring *r = &a->mailbox;
+  if (r->mark == 0) r->mark = DEEP;
+  if (r->count < r->mark) return;
+  r->mark = r->mark <= UINT32_MAX / 2 ? r->mark * 2 : UINT32_MAX;
+  tp_events_publish(a->ref.system, &(tp_event){.kind = TP_EVENT_WARNING,
+                                               .code = "deep-mailbox",
+                                               .subject = &a->ref,
+                                               .value = tp_integer(r->count)});
+}
+
 int tp_mail_push(tp_actor *a, tp_envelope e) {
   tp_system *s = a->ref.system;
   int status = tp_ring_push(s, &a->mailbox, e);
   if (status != TP_OK) return status;
+  if (a->mailbox.count >= DEEP) note_depth(a);
   s->queued++;
   if (counts(e.message)) a->bounded++;
   if (is_request(e.sender)) tp_slot_request_queued(tp_slot_of(e.sender));
@@ -112,9 +128,15 @@ void tp_mail_drain(tp_actor *a, const char *reason) {
 
 /* ---- Bounds ----------------------------------------------------------------------------- */
 
-static void publish_dropped(tp_actor *a, tp_value message, tp_ref *sender, const char *policy) {
+/* Counts and tells that a full mailbox has shed or refused `message` (MBX-6). */
+static void dropped(tp_actor *a, tp_value message, tp_ref *sender) {
+  static const char *const names[TP_OVERFLOWS] = {"drop-head", "drop-new", "reject"};
+  tp_overflow policy = tp_behavior_look(a->behavior)->overflow;
+  tp_extra *x = tp_actor_extra(a);
+  if (x != NULL) x->dropped++;
+  a->ref.system->dropped[policy]++;
   tp_events_publish(a->ref.system, &(tp_event){.kind = TP_EVENT_DROPPED,
-                                               .code = policy,
+                                               .code = names[policy],
                                                .subject = &a->ref,
                                                .sender = sender,
                                                .value = message});
@@ -128,7 +150,7 @@ static void drop_head(tp_actor *a) {
   tp_envelope old = tp_ring_remove(s, &a->mailbox, i);
   s->queued--;
   a->bounded--;
-  publish_dropped(a, old.message, old.sender, "drop-head");
+  dropped(a, old.message, old.sender);
   tp_mail_cut_short(a, &old, "mailbox-full");
 }
 
@@ -143,7 +165,7 @@ static bool make_room(tp_actor *a, const tp_behavior_spec *spec) {
 /* The newcomer goes: its sender hears of it, or else its asker does. */
 static int turn_away(tp_actor *a, const tp_behavior_spec *spec, tp_value message, tp_ref *sender) {
   bool rejects = spec->overflow == TP_OVERFLOW_REJECT;
-  publish_dropped(a, message, sender, rejects ? "reject" : "drop-new");
+  dropped(a, message, sender);
   if (!rejects && is_request(sender)) {
     tp_slot_request_queued(tp_slot_of(sender));
     (void)tell_asker(a, sender, "mailbox-full");

@@ -55,8 +55,9 @@ static int move(tp_system *s, tp_ring *r, uint32_t capacity) {
   uint32_t tail = count < to_end ? count : to_end; /* from the head to the end, then the rest */
   memcpy(slots, r->slots + r->head, tail * sizeof *slots);
   memcpy(slots + tail, r->slots, (count - tail) * sizeof *slots);
+  uint32_t mark = r->mark;
   give_buffer(s, r);
-  *r = (tp_ring){.slots = slots, .count = count, .capacity = capacity};
+  *r = (tp_ring){.slots = slots, .count = count, .capacity = capacity, .mark = mark};
   return TP_OK;
 }
 

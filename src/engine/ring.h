@@ -17,6 +17,7 @@ typedef struct tp_ring {
   uint32_t head;     /* index of the oldest */
   uint32_t count;    /* envelopes queued */
   uint32_t capacity; /* a power of two, or 0 */
+  uint32_t mark;     /* the owner's; 0 again when the ring has been empty */
 } tp_ring;
 
 /* Takes `e`. TP_ENOMEM when the ring cannot grow; then nothing is taken or lost. */

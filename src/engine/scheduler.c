@@ -94,10 +94,35 @@ static void begin_turn(tp_system *s, tp_actor *a) {
 
 static void end_turn(tp_system *s, tp_turn turn) {
   tp_actor *a = s->turn;
+  if (a == NULL) return; /* it waits for its turn anew */
   s->turn = NULL;
   a->run.queued = false;
   if (turn == TP_TURN_USED) tp_schedule_run(s, &a->run);
   tp_ref_release(&a->ref);
+}
+
+static bool is_child(tp_runnable *r, const tp_actor *parent) {
+  return r->kind == TP_RUN_ACTOR && TP_CONTAINER(r, tp_actor, run)->parent == parent;
+}
+
+static void unschedule_children(tp_system *s, const tp_actor *parent) {
+  tp_runnable *r = s->ready.first, *next;
+  s->ready = (tp_ready_queue){0};
+  for (; r != NULL; r = next) {
+    next = r->next;
+    r->queued = false;
+    if (!is_child(r, parent)) tp_schedule_run(s, r);
+  }
+}
+
+void tp_schedule_children(tp_actor *parent) {
+  tp_system *s = parent->ref.system;
+  if (s->turn != NULL && s->turn->parent == parent) end_turn(s, TP_TURN_IDLE);
+  unschedule_children(s, parent);
+  for (tp_actor *c = tp_actor_first_child(parent); c != NULL;
+       c = tp_actor_sibling(parent, c->siblings.next)) {
+    tp_schedule_run(s, &c->run);
+  }
 }
 
 /* Gives the next in the ready queue its turn; true when that is a job at once. */

@@ -9,6 +9,8 @@
 
 #include "troupe.h"
 
+struct tp_actor;
+
 typedef enum tp_run_kind {
   TP_RUN_ACTOR,
   TP_RUN_SLOT, /* a settled slot that somebody outside any actor waits for */
@@ -28,6 +30,10 @@ typedef struct tp_ready_queue {
 
 /* Does nothing to what is queued already. */
 void tp_schedule_run(tp_system *s, tp_runnable *r);
+
+/* Lets all children of `parent` wait for their turn anew, in the order they were spawned, behind what
+ * is ready now. O(ready + children). */
+void tp_schedule_children(struct tp_actor *parent);
 
 /* Takes `r` out, wherever it stands. O(n): for what is given up, not for what runs. */
 void tp_unschedule_run(tp_system *s, tp_runnable *r);

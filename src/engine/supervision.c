@@ -81,34 +81,6 @@ static void publish_failure(tp_actor *a, tp_directive directive, const char *why
                                                .code = why});
 }
 
-/* ---- Directives ------------------------------------------------------------------------- */
-
-static void resume(tp_actor *a) {
-  publish_failure(a, TP_DIRECTIVE_RESUME, NULL);
-  tp_forget_failure(a);
-  a->phase = TP_PHASE_RUNNING;
-  a->started = true;
-  tp_resume_children(a);
-  tp_schedule_run(a->ref.system, &a->run);
-}
-
-static void restart(tp_actor *a) {
-  const tp_supervision *strategy = strategy_of(a);
-  if (!tp_window_grant(a->ref.system, &a->extra->restarts, strategy->max_restarts,
-                       strategy->within)) {
-    publish_failure(a, TP_DIRECTIVE_STOP, "restart-limit");
-    tp_actor_begin_stop(a, false);
-    return;
-  }
-  publish_failure(a, TP_DIRECTIVE_RESTART, NULL);
-  tp_actor_restart(a);
-}
-
-static void stop(tp_actor *a, const char *why) {
-  publish_failure(a, TP_DIRECTIVE_STOP, why);
-  tp_actor_begin_stop(a, false);
-}
-
 /* Takes down the failure of `a`, which is suspended with all below it. False when there is no
  * memory for that: then the actor is stopped. Takes reason, trace and message. */
 static bool note_failure(tp_actor *a, tp_value reason, tp_value trace, tp_envelope message) {
@@ -130,6 +102,77 @@ static bool note_failure(tp_actor *a, tp_value reason, tp_value trace, tp_envelo
   return true;
 }
 
+/* As if `a` had failed as `cause` did, with nothing in hand. */
+static bool share_failure(tp_actor *a, const tp_actor *cause) {
+  tp_system *s = a->ref.system;
+  tp_value_retain(s, cause->extra->reason);
+  tp_value_retain(s, cause->extra->trace);
+  return note_failure(a, cause->extra->reason, cause->extra->trace, (tp_envelope){0});
+}
+
+/* ---- All for one ------------------------------------------------------------------------ */
+
+/* The next sibling of `a` that shares its fate; NULL after the last. One that stops, or is to
+ * stop, is left alone. */
+static tp_actor *next_of_fate(const tp_actor *a, tp_link *after) {
+  tp_actor *c = tp_actor_sibling(a->parent, after->next);
+  while (c != NULL && (c == a || c->closed || c->stop != TP_STOP_NONE)) {
+    c = tp_actor_sibling(a->parent, c->siblings.next);
+  }
+  return c;
+}
+
+/* An incarnation that has not begun yet is new already. */
+static bool has_begun(const tp_actor *a) {
+  if (a->phase == TP_PHASE_STARTING || a->phase == TP_PHASE_POST_RESTART) return a->job != NULL;
+  return a->phase == TP_PHASE_RUNNING || a->phase == TP_PHASE_FAILED;
+}
+
+static void restart_siblings(tp_actor *a) {
+  tp_actor *c = next_of_fate(a, &a->parent->family->children);
+  for (; c != NULL; c = next_of_fate(a, &c->siblings)) {
+    if (!has_begun(c)) continue;
+    if (c->phase == TP_PHASE_FAILED || share_failure(c, a)) tp_actor_restart(c);
+  }
+  tp_schedule_children(a->parent);
+}
+
+/* None has stopped before its turn comes, so the list stays as it is. */
+static void stop_siblings(tp_actor *a) {
+  tp_actor *c = next_of_fate(a, &a->parent->family->children);
+  for (; c != NULL; c = next_of_fate(a, &c->siblings)) tp_stop_now(&c->ref);
+}
+
+/* ---- Directives ------------------------------------------------------------------------- */
+
+static void resume(tp_actor *a) {
+  publish_failure(a, TP_DIRECTIVE_RESUME, NULL);
+  tp_forget_failure(a);
+  a->phase = TP_PHASE_RUNNING;
+  a->started = true;
+  tp_resume_children(a);
+  tp_schedule_run(a->ref.system, &a->run);
+}
+
+static void stop(tp_actor *a, const char *why) {
+  bool all = strategy_of(a)->all_for_one && a->stop == TP_STOP_NONE;
+  publish_failure(a, TP_DIRECTIVE_STOP, why);
+  tp_actor_begin_stop(a, false);
+  if (all) stop_siblings(a);
+}
+
+static void restart(tp_actor *a) {
+  const tp_supervision *strategy = strategy_of(a);
+  if (!tp_window_grant(a->ref.system, &a->extra->restarts, strategy->max_restarts,
+                       strategy->within)) {
+    stop(a, "restart-limit");
+    return;
+  }
+  publish_failure(a, TP_DIRECTIVE_RESTART, NULL);
+  tp_actor_restart(a);
+  if (strategy->all_for_one) restart_siblings(a);
+}
+
 /* The parent fails with the same cause; gives it if so. Past the top of the user's tree, or where
  * the parent is busy ending itself, the actor alone is stopped (SUP-10). */
 static tp_actor *escalate(tp_actor *a) {
@@ -138,12 +181,10 @@ static tp_actor *escalate(tp_actor *a) {
   if (parent->guardian ||
       (parent->phase != TP_PHASE_RUNNING && parent->phase != TP_PHASE_STARTING)) {
     tp_actor_begin_stop(a, false);
+    if (parent->guardian && a->ref.system->escalate_ends) tp_terminate(a->ref.system);
     return NULL;
   }
-  tp_system *s = a->ref.system;
-  tp_value_retain(s, a->extra->reason);
-  tp_value_retain(s, a->extra->trace);
-  return note_failure(parent, a->extra->reason, a->extra->trace, (tp_envelope){0}) ? parent : NULL;
+  return share_failure(parent, a) ? parent : NULL;
 }
 
 static void ask_decider(tp_actor *a) {

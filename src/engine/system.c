@@ -37,6 +37,7 @@ int tp_system_new(const tp_host *host, const tp_system_options *options, tp_syst
   s->bytes = sizeof *s;
   s->throughput = options->throughput;
   s->drain_timeout = options->drain_timeout;
+  s->escalate_ends = options->escalate_ends;
   tp_rng_seed(&s->rng, options->seed);
   tp_list_init(&s->open_slots);
   tp_list_init(&s->resolutions);
@@ -289,4 +290,5 @@ void tp_system_stats(const tp_system *s, tp_stats *out) {
                     .waits = s->waits,
                     .lost = s->events.lost,
                     .bytes = s->bytes};
+  memcpy(out->dropped, s->dropped, sizeof out->dropped);
 }

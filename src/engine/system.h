@@ -47,6 +47,7 @@ struct tp_system {
   tp_rng rng;
   uint32_t throughput;
   tp_time drain_timeout;
+  bool escalate_ends;
   tp_timer deadline; /* of the phase, while terminating */
   uint8_t phase;     /* tp_system_phase */
   bool freed;        /* the host has let go; only stale refs are left */
@@ -55,6 +56,7 @@ struct tp_system {
   size_t holders;   /* of this struct: the host, and each ref */
   uint32_t passive; /* active timers that are passive */
   size_t actors, queued, asks, scatters, waits, bytes;
+  uint64_t dropped[TP_OVERFLOWS];
 
   char *name;
 };

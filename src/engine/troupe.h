@@ -124,6 +124,7 @@ typedef struct tp_system_options {
   uint64_t seed;         /* of everything random in the system */
   uint32_t throughput;   /* messages a turn, at least 1 (DISP-1) */
   tp_time drain_timeout; /* how long tp_terminate lets actors drain (SYS-5) */
+  bool escalate_ends;    /* a failure that escalates past the top terminates the system (SUP-10) */
   tp_time now;           /* the time at which the system begins */
 } tp_system_options;
 
@@ -153,15 +154,24 @@ void tp_set_now(tp_system *s, tp_time now);
 tp_time tp_now(const tp_system *s);
 tp_time tp_next_deadline(const tp_system *s); /* TP_NEVER when there is none */
 
+/* What a full mailbox does with one more message (MBX-2, MBX-3). */
+typedef enum tp_overflow {
+  TP_OVERFLOW_DROP_HEAD, /* sheds the oldest message */
+  TP_OVERFLOW_DROP_NEW,  /* sheds the newcomer */
+  TP_OVERFLOW_REJECT,    /* tp_tell gives TP_EFULL; behind a router the message is a dead letter */
+  TP_OVERFLOWS,
+} tp_overflow;
+
 typedef struct tp_stats {
-  size_t actors;   /* live ones, guardians not counted */
-  size_t queued;   /* messages in mailboxes */
-  size_t asks;     /* reply slots that are open */
-  size_t scatters; /* scatters that are open */
-  size_t timers;   /* deadlines of any kind */
-  size_t waits;    /* jobs that wait (tp_wait) */
-  size_t lost;     /* events that no memory was left for */
-  size_t bytes;    /* memory the engine holds */
+  size_t actors;                  /* live ones, guardians not counted */
+  size_t queued;                  /* messages in mailboxes */
+  size_t asks;                    /* reply slots that are open */
+  size_t scatters;                /* scatters that are open */
+  size_t timers;                  /* deadlines of any kind */
+  size_t waits;                   /* jobs that wait (tp_wait) */
+  size_t lost;                    /* events that no memory was left for */
+  size_t bytes;                   /* memory the engine holds */
+  uint64_t dropped[TP_OVERFLOWS]; /* so far, by full mailboxes of each policy (MBX-6) */
 } tp_stats;
 
 void tp_system_stats(const tp_system *s, tp_stats *out);
@@ -186,21 +196,15 @@ typedef enum tp_directive {
   TP_DIRECTIVE_ESCALATE,
 } tp_directive;
 
-/* How failures of a child are answered (one for one). */
+/* How failures of a child are answered. */
 typedef struct tp_supervision {
   bool given;             /* false: somebody else decides (SPAWN-5) */
+  bool all_for_one;       /* its siblings share its fate (SUP-6) */
   tp_directive directive; /* when decider is nil */
   tp_value decider;       /* host code that picks the directive, or nil */
   int64_t max_restarts;   /* -1 is no limit (SUP-5) */
   tp_time within;         /* the sliding window of max_restarts; TP_NEVER for one that never ends */
 } tp_supervision;
-
-/* What a full mailbox does with one more message (MBX-2, MBX-3). */
-typedef enum tp_overflow {
-  TP_OVERFLOW_DROP_HEAD, /* sheds the oldest message */
-  TP_OVERFLOW_DROP_NEW,  /* sheds the newcomer */
-  TP_OVERFLOW_REJECT,    /* tp_tell gives TP_EFULL; behind a router the message is a dead letter */
-} tp_overflow;
 
 typedef enum tp_routing {
   TP_ROUTE_NONE,
@@ -419,7 +423,7 @@ typedef enum tp_event_kind {
   TP_EVENT_HOOK_FAILED, /* subject, value, trace: post_stop or pre_restart raised (LIFE-7) */
   TP_EVENT_DEAD_LETTER, /* subject: the recipient, value: the message, sender, code: the reason */
   TP_EVENT_DROPPED,     /* a full mailbox shed it: the same, code: the policy (MBX-6) */
-  TP_EVENT_WARNING,     /* subject, code: "no-reply-target", "respawn-limit", ... */
+  TP_EVENT_WARNING, /* subject, code: "no-reply-target", "deep-mailbox" (value: its depth), ... */
   TP_EVENT_KINDS,
 } tp_event_kind;
 
