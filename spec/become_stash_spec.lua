@@ -196,4 +196,21 @@ describe("the stash", function()
     assert.is_true(troupe.is_error(err, "ActorStoppedError"))
     assert.are.equal(0, kit():now())
   end)
+
+  it("ASK-7 lets an ask time out that a restart finds in the stash, as a dead letter", function()
+    local list = letters()
+    local ref = kit().system:spawn(function(actor, message)
+      if message == "fail" then error("restart") end
+      actor:stash()
+    end)
+    local answer = kit():async(function() return ref:ask("question", 100) end)
+    ref:tell("fail")
+    kit():settle()
+    assert.are.equal("waiting", answer:status())
+
+    local _, err = answer:await()
+
+    assert.is_true(troupe.is_error(err, "AskTimeoutError"))
+    assert.are.same({ "question restarted" }, list)
+  end)
 end)

@@ -90,8 +90,13 @@ static const char *code_for(const char *reason) {
   return strcmp(reason, "stopped") == 0 ? "actor-stopped" : reason;
 }
 
+/* True when the asker needs no dead letter. A restart is no stop: its asker waits on (ASK-7). */
 static bool tell_asker(tp_actor *a, tp_ref *sender, const char *reason) {
-  return is_request(sender) && tp_slot_request_lost(tp_slot_of(sender), &a->ref, code_for(reason));
+  if (!is_request(sender)) return false;
+  tp_slot *slot = tp_slot_of(sender);
+  if (strcmp(reason, "restarted") != 0) return tp_slot_request_lost(slot, &a->ref, code_for(reason));
+  tp_slot_request_handled(slot);
+  return slot->settled;
 }
 
 const char *tp_mail_end_reason(const tp_system *s) {
