@@ -20,6 +20,8 @@ local timers = require "troupe.timers"
 ---@field fail fun(self: troupe.Actor, err: any): boolean     fails the ask (ASK-5)
 ---@field stash fun(self: troupe.Actor)        sets the message in hand aside (STASH-1)
 ---@field unstash_all fun(self: troupe.Actor)  puts all that is aside back in front
+---@field set_receive_timeout fun(self: troupe.Actor, ms: number?)  tells it troupe.ReceiveTimeout
+---  after `ms` without user mail, again and again; nil: no more (TMR-7)
 ---@field watch fun(self: troupe.Actor, ref: troupe.Ref): troupe.Ref  (WATCH-1)
 ---@field watch_with fun(self: troupe.Actor, ref: troupe.Ref, message: any): troupe.Ref
 ---@field unwatch fun(self: troupe.Actor, ref: troupe.Ref)

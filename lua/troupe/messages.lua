@@ -15,6 +15,12 @@ messages.Terminated = {
   __tostring = function(self) return ("troupe.Terminated (%s)"):format(self.actor) end,
 }
 
+--- What an actor is told when it has had no user mail for as long as it asked for.  (TMR-7)
+messages.ReceiveTimeout = setmetatable({}, {
+  __name = "troupe.ReceiveTimeout",
+  __tostring = function() return "troupe.ReceiveTimeout" end,
+})
+
 ---@param ref troupe.Ref
 ---@return { actor: troupe.Ref }
 function messages.terminated(ref) return setmetatable({ actor = ref }, messages.Terminated) end

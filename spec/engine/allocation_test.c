@@ -335,6 +335,66 @@ static void failing_scatters(host *h) {
   scatter_to(h, host_nothing);
 }
 
+static void set_aside(host *h, tp_job *job) {
+  (void)h;
+  (void)tp_stash(job->actor);
+}
+
+static void put_back(host *h, tp_job *job) {
+  (void)tp_become(job->actor, host_code(h, host_nothing));
+  (void)tp_unstash_all(job->actor);
+}
+
+static void stashes(host *h) {
+  want_everything(h);
+  tp_ref *a = host_spawn(h, set_aside, "a");
+  for (int i = 0; i < 10; i++) host_tell(h, a, host_value(h, i));
+  host_ask(h, a, host_value(h, 11), 100);
+  host_run(h);
+  if (a != NULL) (void)tp_become(a, host_code(h, put_back));
+  host_send(h, a, 12);
+  host_run(h);
+}
+
+static void watches(host *h) {
+  want_everything(h);
+  tp_ref *a = host_spawn(h, host_nothing, "a");
+  tp_ref *b = host_spawn(h, host_nothing, "b");
+  tp_ref *slot = NULL;
+  if (a == NULL || b == NULL) return;
+  (void)tp_watch(a, b, tp_nil(), false);
+  (void)tp_watch(a, b, host_value(h, 1), true);
+  if (tp_await_stop(b, 100 * MS, &slot) == TP_OK) host_keep(h, slot);
+  stop_now(b);
+  host_run(h);
+}
+
+static void receive_timeouts(host *h) {
+  want_everything(h);
+  tp_ref *a = host_spawn(h, host_nothing, "a");
+  if (a == NULL) return;
+  (void)tp_set_receive_timeout(a, 10 * MS);
+  host_send(h, a, 1);
+  host_advance(h, 35);
+  stop_now(a);
+  host_run(h);
+}
+
+static void families(host *h) {
+  want_everything(h);
+  tp_supervision own = directive(TP_DIRECTIVE_RESTART);
+  own.all_for_one = true;
+  tp_behavior *b = host_behavior(h, (tp_behavior_spec){.receive = host_code(h, host_fragile),
+                                                       .hooks = HOST_ALL_HOOKS,
+                                                       .own = own});
+  tp_ref *first = host_spawn_behavior(h, host_user(h), b, "a");
+  tp_ref *second = host_spawn_behavior(h, host_user(h), b, "b");
+  host_run(h);
+  host_send(h, first, -1);
+  host_send(h, second, 1);
+  host_run(h);
+}
+
 static void terminations(host *h) {
   want_everything(h);
   tp_ref *a = host_spawn(h, sleep_and_reply, "a");
@@ -389,6 +449,10 @@ int main(void) {
       SCENARIO("SUP-12 routers survive a lack of memory", routers),
       SCENARIO("SUP-12 scatters survive a lack of memory", scatters),
       SCENARIO("SUP-12 failing scatters survive a lack of memory", failing_scatters),
+      SCENARIO("SUP-12 stashes survive a lack of memory", stashes),
+      SCENARIO("SUP-12 watches survive a lack of memory", watches),
+      SCENARIO("SUP-12 receive timeouts survive a lack of memory", receive_timeouts),
+      SCENARIO("SUP-12 all for one survives a lack of memory", families),
       SCENARIO("SUP-12 terminating survives a lack of memory", terminations),
       {"TMR-5 a tick that finds no memory comes later", a_tick_comes_later, NULL, NULL, NULL},
   };

@@ -450,6 +450,8 @@ void host_text(const host *h, tp_value v, char *buffer, size_t size) {
       break;
     case TP_TICK: snprintf(buffer, size, "tick%s", mark); break;
     case TP_NOTICE: snprintf(buffer, size, "notice%s", mark); break;
+    case TP_RECEIVE_TIMEOUT: snprintf(buffer, size, "idle%s", mark); break;
+    case TP_IDLE: snprintf(buffer, size, "mark%s", mark); break;
   }
 }
 

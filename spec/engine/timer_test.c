@@ -622,8 +622,35 @@ static void any_function_that_is_due_can_be_cancelled(void **state) {
   }
 }
 
+/* ---- Receive timeouts ------------------------------------------------------------------- */
+
+static void idleness_is_told_again_and_again(void **state) {
+  host *h = *state;
+  tp_ref *a = host_spawn(h, host_record_at, "a");
+  host_run(h);
+  assert_int_equal(tp_set_receive_timeout(a, 10 * MS), TP_OK);
+  host_advance(h, 5);
+  host_send(h, a, 1);
+  host_advance(h, 30);
+  assert_log(h, "a:1@5 a:idle@15 a:idle@25 a:idle@35");
+}
+
+static void a_new_setting_makes_it_stale(void **state) {
+  host *h = *state;
+  tp_ref *a = host_spawn(h, host_record, "a");
+  host_run(h);
+  (void)tp_set_receive_timeout(a, 10 * MS);
+  tp_advance(h->system, tp_now(h->system) + 10 * MS);
+  (void)tp_set_receive_timeout(a, 10 * MS);
+  tp_advance(h->system, tp_now(h->system) + 10 * MS);
+  host_run(h);
+  assert_log(h, "a:idle");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      HOST_TEST("TMR-7 idleness is told again and again", idleness_is_told_again_and_again),
+      HOST_TEST("TMR-7 a new setting makes a queued timeout stale", a_new_setting_makes_it_stale),
       HOST_TEST("TMR-5 a timer fires when it is due, not before", fires_when_due),
       HOST_TEST("TMR-5 timers fire in the order of their due times", fires_in_order_of_due_time),
       HOST_TEST("TMR-5 equal times fire in the order of their starts",

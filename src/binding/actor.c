@@ -215,6 +215,18 @@ static int actor_unstash_all(lua_State *L) {
   return 0;
 }
 
+/* actor:set_receive_timeout(ms | nil)                                       TMR-7 */
+static int actor_set_receive_timeout(lua_State *L) {
+  tpl_ref *u = check_in_hand(L, "set_receive_timeout");
+  bool off = lua_isnoneornil(L, 2);
+  tp_time timeout = off ? TP_NEVER : tpl_check_duration(L, 2, true, "set_receive_timeout: ms");
+  tpl_set_now(u->host);
+  if (tp_set_receive_timeout(u->ref, timeout) == TP_ENOMEM) {
+    return luaL_error(L, "not enough memory");
+  }
+  return 0;
+}
+
 /* core.become(actor, function | nil)                                        BEC-1 */
 static int core_become(lua_State *L) {
   tpl_ref *u = check_in_hand(L, "become");
@@ -260,6 +272,7 @@ void tpl_open_actor(lua_State *L, int core) {
                                      {"unwatch", actor_unwatch},
                                      {"stash", actor_stash},
                                      {"unstash_all", actor_unstash_all},
+                                     {"set_receive_timeout", actor_set_receive_timeout},
                                      {NULL, NULL}};
   static const luaL_Reg functions[] = {{"actor_ref", core_actor_ref},
                                        {"become", core_become},

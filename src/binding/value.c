@@ -234,6 +234,7 @@ void tpl_push_value(lua_State *L, tpl_host *h, tp_value v) {
       push_named(L, h, "terminated", (tp_value){.type = TP_REF, .as.ref = v.as.ref});
       break;
     case TP_FAULT: push_fault(L, h, v.as.fault); break;
+    case TP_RECEIVE_TIMEOUT: tpl_push_setup(L, h, "receive_timeout"); break;
     case TP_SIGNAL: push_named(L, h, "signal", tp_integer(v.as.integer)); break;
     default: lua_pushnil(L); break;
   }

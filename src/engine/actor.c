@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "alloc.h"
+#include "idle.h"
 #include "names.h"
 #include "system.h"
 #include "value.h"
@@ -82,6 +83,7 @@ static void free_extra(tp_system *s, tp_actor *a) {
   tp_value_release(s, x->trace);
   tp_envelope_release(s, &x->failed);
   assert(x->stash.count == 0);
+  tp_idle_free(a);
   tp_value_release(s, x->receive);
   tp_window_fini(s, &x->restarts);
   tp_free(s, x, sizeof *x);

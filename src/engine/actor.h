@@ -40,12 +40,15 @@ typedef struct tp_family {
   uint64_t unnamed; /* children that were given "$<n>" so far (PATH-4) */
 } tp_family;
 
+typedef struct tp_idle tp_idle;
+
 typedef struct tp_extra {
   tp_link ticks;          /* timers of this incarnation */
   tp_link watches;        /* of others, kept over restarts */
   tp_link watchers;       /* who watches this one */
   tp_value reason, trace; /* of the failure that is being dealt with */
   tp_value receive;       /* what it has become, or nil */
+  tp_idle *idle;          /* its receive timeout, or NULL */
   tp_ring stash;
   tp_envelope failed; /* what it was handling; its asker is not let go of before the decision */
   tp_window restarts; /* granted to it lately (SUP-5) */

@@ -4,6 +4,7 @@
 
 #include "events.h"
 #include "fault.h"
+#include "idle.h"
 #include "mailbox.h"
 #include "resolve.h"
 #include "router.h"
@@ -53,6 +54,7 @@ static void publish(tp_actor *a, tp_event_kind kind, tp_value value) {
 static void started(tp_actor *a) {
   a->phase = TP_PHASE_RUNNING;
   a->started = true;
+  tp_idle_start(a);
   if (!a->guardian) publish(a, TP_EVENT_STARTED, tp_nil());
 }
 
@@ -102,6 +104,12 @@ static tp_turn take_notice(tp_actor *a, tp_job *job, tp_envelope *e) {
   return make_receive(a, job);
 }
 
+static tp_turn take_idle(tp_actor *a, tp_job *job, const tp_envelope *e) {
+  if (!tp_idle_take(a, e->message.as.integer)) return TP_TURN_USED;
+  job->envelope = (tp_envelope){.message = {.type = TP_RECEIVE_TIMEOUT}};
+  return make_receive(a, job);
+}
+
 static tp_turn receive(tp_actor *a, tp_job *job) {
   tp_system *s = a->ref.system;
   while (s->turn_left > 0 && a->mailbox.count > 0) {
@@ -117,7 +125,10 @@ static tp_turn receive(tp_actor *a, tp_job *job) {
       if (take_tick(a, job, &e) == TP_TURN_JOB) return TP_TURN_JOB;
     } else if (e.message.type == TP_NOTICE) {
       if (take_notice(a, job, &e) == TP_TURN_JOB) return TP_TURN_JOB;
+    } else if (e.message.type == TP_IDLE) {
+      if (take_idle(a, job, &e) == TP_TURN_JOB) return TP_TURN_JOB;
     } else {
+      if (tp_has_idle(a) && tp_mail_counts(e.message)) tp_idle_stop(a);
       job->envelope = e;
       return make_receive(a, job);
     }
@@ -131,6 +142,7 @@ static void received(tp_actor *a, tp_job *job) {
   } else {
     tp_mail_cut_short(a, &job->envelope, tp_mail_end_reason(a->ref.system));
   }
+  tp_idle_start(a);
   if (job->tick == NULL) return;
   tp_tick_handled(job->tick);
   tp_tick_release(job->tick);
@@ -138,8 +150,9 @@ static void received(tp_actor *a, tp_job *job) {
 
 /* ---- Restarting ------------------------------------------------------------------------ */
 
-static void cancel_ticks(tp_actor *a) {
+static void end_timers(tp_actor *a) {
   if (a->extra != NULL) tp_ticks_cancel(&a->extra->ticks);
+  tp_idle_off(a);
 }
 
 /* Each child stops its own children when its turn comes, so a deep tree needs no deep stack. */
@@ -158,7 +171,7 @@ void tp_actor_restart(tp_actor *a) {
   a->phase = TP_PHASE_PRE_RESTART;
   a->abandon = a->job != NULL;
   a->children_told = false;
-  cancel_ticks(a);
+  end_timers(a);
   tp_stash_lost(a, "restarted");
   tp_schedule_run(a->ref.system, &a->run);
 }
@@ -186,7 +199,7 @@ static tp_turn restart_children(tp_actor *a) {
     stop_children(a);
     if (!tp_actor_childless(a)) return TP_TURN_IDLE;
   }
-  cancel_ticks(a); /* those that pre_restart has started */
+  end_timers(a); /* those that pre_restart has started */
   tp_actor_set_state(&a->ref, tp_nil());
   (void)tp_become(&a->ref, tp_nil()); /* which takes no memory */
   a->started = false;
@@ -197,6 +210,7 @@ static tp_turn restart_children(tp_actor *a) {
 static void restarted(tp_actor *a) {
   a->phase = TP_PHASE_RUNNING;
   a->started = true;
+  tp_idle_start(a);
   publish(a, TP_EVENT_RESTARTED, a->extra->reason);
   tp_forget_failure(a);
 }
@@ -230,7 +244,7 @@ void tp_actor_begin_stop(tp_actor *a, bool drain) {
   a->phase = TP_PHASE_STOPPING;
   a->stop = TP_STOP_NONE;
   a->abandon = a->job != NULL;
-  cancel_ticks(a);
+  end_timers(a);
   a->children_told = false;
   a->drains = drain && a->router != NULL && !tp_router_gathers(a); /* RTR-13, SG-8 */
   if (a->router != NULL) tp_router_close(a);
@@ -458,6 +472,7 @@ void tp_actor_done(tp_actor *a, tp_job *job) {
 tp_envelope tp_actor_give_up(tp_actor *a, tp_job *job) {
   a->job = NULL;
   if (job->kind != TP_JOB_RECEIVE) return (tp_envelope){0};
+  tp_idle_start(a);
   if (job->tick != NULL) {
     tp_tick_handled(job->tick);
     tp_tick_release(job->tick);

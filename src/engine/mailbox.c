@@ -14,9 +14,15 @@ static bool is_request(const tp_ref *sender) {
   return sender != NULL && sender->kind == TP_REF_SLOT;
 }
 
-/* Signals, death notices and ticks of timers are never shed: they cannot be sent again (MBX-5). */
-static bool counts(tp_value message) {
-  return message.type != TP_TICK && message.type != TP_NOTICE && !tp_value_is_signal(message);
+bool tp_mail_counts(tp_value message) {
+  switch ((tp_type)message.type) {
+    case TP_TICK:
+    case TP_NOTICE:
+    case TP_TERMINATED:
+    case TP_IDLE:
+    case TP_RECEIVE_TIMEOUT: return false;
+    default: return !tp_value_is_signal(message);
+  }
 }
 
 /* Warns of a mailbox that has grown deep, and at each doubling after; anew once it has been empty
@@ -38,7 +44,7 @@ int tp_mail_push(tp_actor *a, tp_envelope e) {
   if (status != TP_OK) return status;
   if (a->mailbox.count >= DEEP) note_depth(a);
   s->queued++;
-  if (counts(e.message)) a->bounded++;
+  if (tp_mail_counts(e.message)) a->bounded++;
   if (is_request(e.sender)) tp_slot_request_queued(tp_slot_of(e.sender));
   tp_schedule_run(s, &a->run);
   return TP_OK;
@@ -47,7 +53,7 @@ int tp_mail_push(tp_actor *a, tp_envelope e) {
 void tp_mail_put_back(tp_actor *a, tp_envelope e) {
   tp_ring_put_back(&a->mailbox, e);
   a->ref.system->queued++;
-  if (counts(e.message)) a->bounded++;
+  if (tp_mail_counts(e.message)) a->bounded++;
 }
 
 void tp_mail_hold(const tp_envelope *e) {
@@ -58,7 +64,7 @@ tp_envelope tp_mail_pop(tp_actor *a) {
   tp_system *s = a->ref.system;
   tp_envelope e = tp_ring_pop(s, &a->mailbox);
   s->queued--;
-  if (counts(e.message)) a->bounded--;
+  if (tp_mail_counts(e.message)) a->bounded--;
   return e;
 }
 
@@ -72,8 +78,14 @@ void tp_mail_handled(tp_system *s, tp_envelope *e) {
 }
 
 static bool worth_a_letter(tp_value message) {
-  return message.type != TP_TICK && message.type != TP_NOTICE && message.type != TP_SIGNAL &&
-         (message.flags & TP_UNLAMENTED) == 0;
+  switch ((tp_type)message.type) {
+    case TP_TICK:
+    case TP_NOTICE:
+    case TP_IDLE:
+    case TP_RECEIVE_TIMEOUT:
+    case TP_SIGNAL: return false;
+    default: return (message.flags & TP_UNLAMENTED) == 0;
+  }
 }
 
 static void dead_letter(tp_actor *a, tp_value message, tp_ref *sender, const char *reason) {
@@ -94,7 +106,8 @@ static const char *code_for(const char *reason) {
 static bool tell_asker(tp_actor *a, tp_ref *sender, const char *reason) {
   if (!is_request(sender)) return false;
   tp_slot *slot = tp_slot_of(sender);
-  if (strcmp(reason, "restarted") != 0) return tp_slot_request_lost(slot, &a->ref, code_for(reason));
+  if (strcmp(reason, "restarted") != 0)
+    return tp_slot_request_lost(slot, &a->ref, code_for(reason));
   tp_slot_request_handled(slot);
   return slot->settled;
 }
@@ -151,7 +164,7 @@ static void dropped(tp_actor *a, tp_value message, tp_ref *sender) {
 static void drop_head(tp_actor *a) {
   tp_system *s = a->ref.system;
   uint32_t i = 0;
-  while (!counts(tp_ring_at(&a->mailbox, i)->message)) i++;
+  while (!tp_mail_counts(tp_ring_at(&a->mailbox, i)->message)) i++;
   tp_envelope old = tp_ring_remove(s, &a->mailbox, i);
   s->queued--;
   a->bounded--;
@@ -187,7 +200,7 @@ static int deliver(tp_actor *a, tp_value message, tp_ref *sender) {
     return TP_OK;
   }
   const tp_behavior_spec *spec = a->behavior == NULL ? NULL : tp_behavior_look(a->behavior);
-  if (spec != NULL && spec->capacity > 0 && counts(message) && !make_room(a, spec)) {
+  if (spec != NULL && spec->capacity > 0 && tp_mail_counts(message) && !make_room(a, spec)) {
     return turn_away(a, spec, message, sender);
   }
   int status = tp_mail_push(a, (tp_envelope){message, sender});

@@ -18,6 +18,10 @@ void tp_mail_put_back(tp_actor *a, tp_envelope e);
 /* A copy of `e` is kept: a request in it may still be answered. */
 void tp_mail_hold(const tp_envelope *e);
 
+/* Whether a message is user mail, which a bound may shed. What the engine itself has to say cannot be
+ * said again (MBX-5). */
+bool tp_mail_counts(tp_value message);
+
 /* Takes the oldest out; there must be one. */
 tp_envelope tp_mail_pop(tp_actor *a);
 

@@ -2,6 +2,7 @@
 
 #include "alloc.h"
 #include "events.h"
+#include "idle.h"
 #include "lifecycle.h"
 #include "mailbox.h"
 #include "router.h"
@@ -150,6 +151,7 @@ static void resume(tp_actor *a) {
   tp_forget_failure(a);
   a->phase = TP_PHASE_RUNNING;
   a->started = true;
+  tp_idle_start(a);
   tp_resume_children(a);
   tp_schedule_run(a->ref.system, &a->run);
 }

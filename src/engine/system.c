@@ -5,6 +5,7 @@
 
 #include "alloc.h"
 #include "fault.h"
+#include "idle.h"
 #include "lifecycle.h"
 #include "names.h"
 #include "resolve.h"
@@ -252,6 +253,7 @@ static void deadline_of(tp_system *s, tp_timer *t, tp_time due) {
     case TP_TIMER_SLOT: tp_slot_expire(TP_CONTAINER(t, tp_slot, timer)); break;
     case TP_TIMER_SCATTER: tp_scatter_expire(t); break;
     case TP_TIMER_TICK: tp_tick_fire(TP_CONTAINER(t, tp_tick, timer), due); break;
+    case TP_TIMER_IDLE: tp_idle_fire(t); break;
     case TP_TIMER_SYSTEM: deadline_passed(s); break;
   }
 }

@@ -44,14 +44,16 @@ typedef enum tp_type {
   TP_BOOLEAN,
   TP_INTEGER,
   TP_NUMBER,
-  TP_POINTER,    /* the host's, uncounted */
-  TP_HOST,       /* the host's, counted by tp_host.retain and tp_host.release */
-  TP_REF,        /* a counted tp_ref */
-  TP_FAULT,      /* a counted tp_fault */
-  TP_SIGNAL,     /* as.integer is a tp_signal */
-  TP_TERMINATED, /* as.ref, counted: a death notice, of whom (WATCH-1) */
-  TP_TICK,       /* internal: a timer's message that is queued */
-  TP_NOTICE,     /* internal: a death notice that is queued, and may be taken back */
+  TP_POINTER,         /* the host's, uncounted */
+  TP_HOST,            /* the host's, counted by tp_host.retain and tp_host.release */
+  TP_REF,             /* a counted tp_ref */
+  TP_FAULT,           /* a counted tp_fault */
+  TP_SIGNAL,          /* as.integer is a tp_signal */
+  TP_TERMINATED,      /* as.ref, counted: a death notice, of whom (WATCH-1) */
+  TP_RECEIVE_TIMEOUT, /* there was no user mail for a while (TMR-7) */
+  TP_TICK,            /* internal: a timer's message that is queued */
+  TP_NOTICE,          /* internal: a death notice that is queued, and may be taken back */
+  TP_IDLE,            /* internal: a TP_RECEIVE_TIMEOUT that is queued, as.integer is its number */
 } tp_type;
 
 typedef enum tp_signal {
@@ -317,6 +319,10 @@ int tp_stash(tp_ref *actor);
 
 /* Puts all that is set aside back, in front of the mail, in its order. TP_ENOMEM. */
 int tp_unstash_all(tp_ref *actor);
+
+/* Has the actor told TP_RECEIVE_TIMEOUT after `timeout` without user mail, again and again, until the
+ * incarnation ends (TMR-7). TP_NEVER turns it off. TP_ESTOPPED, TP_ENOMEM. */
+int tp_set_receive_timeout(tp_ref *actor, tp_time timeout);
 
 /* What the host keeps for the running incarnation of an actor (SPAWN-4); released by the engine
  * at restart and stop. tp_actor_set_state takes it. */
