@@ -438,6 +438,27 @@ describe("systems", function()
       ends(0, busy)
     end)
 
+    it("SYS-8 may be freed without its finalizer, as deep in the C stack", function()
+      local output, status = child [[
+        local troupe = require "troupe"
+        local systems = {}
+        collectgarbage("stop")
+        for i = 1, 250 do systems[i] = troupe.system("s") end
+        local function deep()
+          systems[#systems] = nil
+          collectgarbage()
+          return (("x"):gsub("x", deep))
+        end
+        print(pcall(deep))
+        collectgarbage()
+        troupe.system("after")
+        print("ended")
+      ]]
+
+      assert.are.equal("false\tC stack overflow\nended\n", output)
+      assert.are.equal(0, status)
+    end)
+
     it("SYS-8 is torn down when nothing in it has run", function()
       ends(0, [[
         system = require "troupe".system("open")

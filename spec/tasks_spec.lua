@@ -299,6 +299,20 @@ describe("tasks", function()
       assert.are.same({}, errors_logged())
     end)
 
+    it("ASK-11 logs what a to-be-closed variable raises when a cancelled task ends", function()
+      local task = kit():async(function()
+        local _ <close> = setmetatable({}, { __close = function() error("boom", 0) end })
+        while true do troupe.sleep(1000) end
+      end)
+
+      task:cancel()
+      local _, err = task:await()
+
+      assert.is_true(troupe.is_error(err, "CancelledError"))
+      assert.are.equal("a task failed: boom", kit().logs[1].message)
+      assert.are.equal(1, #kit().logs)
+    end)
+
     it("ASK-11 gives what a cancelled task returns when it begins no further wait", function()
       local task = kit().system:go(function()
         local _, err = troupe.sleep(1000)

@@ -48,6 +48,7 @@ local function pool(where, routing, size, routee, routee_options, schema, option
   end
   values.routee = recipe.of(where, routee, routee_options, 3)
   values.routing = routing
+  values.factory = where
   return recipe.ready(values)
 end
 

@@ -2,6 +2,7 @@
 local check = require "troupe.check"
 local core = require "troupe.core"
 local events = require "troupe.events"
+local inspect = require "troupe.inspect"
 local log = require "troupe.log"
 local refs = require "troupe.ref"
 local reports = require "troupe.reports"
@@ -162,6 +163,24 @@ end
 function System:actor_selection(path)
   local made = selection.new(self, path)
   return made
+end
+
+--- Every actor as it is now: a list, parents first, of `ref`, `path`, `behavior` (where its
+--- function was defined, or which router it is), `state`, `queued` and `restarts`. `tostring` shows
+--- it as a tree.  (INS-1)
+---@return troupe.Tree
+function System:tree() return inspect.tree(self) end
+
+--- One actor as it is now: what `tree` tells of it, and more. `tostring` shows it.  (INS-1)
+---@param ref troupe.Ref
+---@return troupe.Inspection
+---@raise OptionsError at the caller's line
+function System:inspect(ref)
+  check.argument("inspect", "the actor", ref, refs.rule, 2)
+  if core.ref_system(ref) ~= self then
+    check.fail("inspect", "the actor must be of this system", 2)
+  end
+  return inspect.actor(ref) or check.fail("inspect", "a reply ref is no actor", 2)
 end
 
 local delay_rule = check.duration { zero = true }

@@ -39,7 +39,6 @@ struct tpl_core {
   const void *broadcast_mt;   /* troupe.Broadcast(m): [1] is m */
   const void *dead_letter_mt; /* events whose loss is no dead letter */
   const void *signal_mt;      /* troupe.PoisonPill and its like: [1] is the tp_signal */
-  tpl_host *hosts;            /* that have not been taken apart */
   bool closed;                /* its state is being closed: no more hosts */
 };
 
@@ -51,7 +50,8 @@ enum {
   TPL_CORE_SYSTEM_MT,
   TPL_CORE_TASK_MT,
   TPL_CORE_TIMER_MT,
-  TPL_CORE_VALUES = TPL_CORE_TIMER_MT
+  TPL_CORE_HOSTS, /* tpl_host * -> its userdata, weak */
+  TPL_CORE_VALUES = TPL_CORE_HOSTS
 };
 
 /* The core of the C function that runs: each has it as its first upvalue. */
@@ -129,9 +129,8 @@ typedef struct tpl_anchors {
 
 struct tpl_host {
   const void *magic;
-  tpl_host *next, **link; /* in the core's list */
-  tpl_owned *owned;       /* by timer handles and tasks */
-  tp_system *system;      /* NULL once it has been taken apart */
+  tpl_owned *owned;  /* by timer handles and tasks */
+  tp_system *system; /* NULL once it has been taken apart */
   tpl_core *core;
   tp_loop *loop; /* made when first slept in; a system in virtual time has none */
   lua_State *aux;
@@ -181,7 +180,7 @@ int tpl_push_event(lua_State *L, tpl_host *h, const tp_event *e);
 void tpl_open_host(lua_State *L, int core);
 
 /* Takes every host of the core apart: the state is being closed. */
-void tpl_close_core(tpl_core *core);
+void tpl_close_core(lua_State *L, int core);
 
 /* ---- Values ----------------------------------------------------------------------------- */
 
@@ -245,6 +244,9 @@ void tpl_open_actor(lua_State *L, int core);
 
 /* The names of a full mailbox's policies, in the order of tp_overflow; NULL ends them. */
 extern const char *const tpl_overflows[];
+
+/* core.tree(system), core.inspect(ref) */
+void tpl_open_inspect(lua_State *L, int core);
 
 /* core.spawn(parent, name, receive, recipe) -> ref | nil, why */
 int tpl_spawn(lua_State *L);

@@ -94,7 +94,7 @@ static int core_setup(lua_State *L) {
 /* The core is made before all else of ours, so it is finalized after it, and takes apart what is
  * left: hosts that a finalizer made while the state was being closed. */
 static int core_gc(lua_State *L) {
-  tpl_close_core(lua_touserdata(L, 1));
+  tpl_close_core(L, 1);
   return 0;
 }
 
@@ -133,5 +133,6 @@ int luaopen_troupe_core(lua_State *L) {
   tpl_open_actor(L, core);
   tpl_open_task(L, core);
   tpl_open_timer(L, core);
+  tpl_open_inspect(L, core);
   return 1;
 }

@@ -141,9 +141,10 @@ static int fail_task(lua_State *L) {
   return 0;
 }
 
-static int report_foreign(lua_State *L) {
+/* Nobody waits for what failed: it is logged. */
+static int report_unawaited(lua_State *L) {
   failure *f = lua_touserdata(L, 1);
-  tpl_push_setup(L, f->coro->host, "coroutine_failed");
+  tpl_push_setup(L, f->coro->host, f->coro->foreign ? "coroutine_failed" : "task_failed");
   tpl_push_aux(L, f->coro->host, TPL_SYSTEM);
   tpl_push_value(L, f->coro->host, f->reason);
   tpl_push_value(L, f->coro->host, f->trace);
@@ -158,7 +159,7 @@ static void report(lua_State *L, failure *f) {
     tp_fail(&c->job, f->reason, f->trace);
     return;
   }
-  (void)protect(L, c->foreign ? report_foreign : fail_task, f);
+  (void)protect(L, c->foreign ? report_unawaited : fail_task, f);
   tp_value_release(s, f->reason);
   tp_value_release(s, f->trace);
 }
@@ -182,14 +183,28 @@ static void coro_failed(lua_State *L, tpl_coro *c, const char *message) {
 
 /* ---- Entering and leaving --------------------------------------------------------------- */
 
-/* What is to end at its next wait has come to one. */
-static void give_up(tpl_coro *c) {
+/* Closes the coroutine, its to-be-closed variables included. True when one of them has raised: then
+ * its error is the reason in `f`. */
+static bool close_coro(lua_State *L, tpl_coro *c, failure *f) {
+  *f = (failure){.coro = c};
   c->host->current = c;
-  (void)lua_resetthread(c->L);
+  bool raised = lua_resetthread(c->L) != LUA_OK;
+  if (raised && !protect(L, anchor_reason, f)) f->reason = tp_out_of_memory(c->host->system);
   lua_settop(c->L, 0);
   c->host->current = NULL;
+  return raised;
+}
+
+/* What is to end at its next wait has come to one. */
+static void give_up(lua_State *L, tpl_coro *c) {
+  failure f;
+  bool raised = close_coro(L, c, &f);
   if (c->task != NULL) {
     tpl_task_closed(c->task);
+    if (raised) (void)protect(L, report_unawaited, &f);
+    tp_value_release(c->host->system, f.reason);
+  } else if (raised) {
+    tp_fail(&c->job, f.reason, f.trace);
   } else {
     tp_done(&c->job);
   }
@@ -213,7 +228,7 @@ static void enter(lua_State *L, tpl_coro *c, int arguments) {
   } else if (status != LUA_YIELD) {
     coro_failed(L, c, NULL);
   } else if (c->gives_up) {
-    give_up(c);
+    give_up(L, c);
   } else if (c->slot != NULL) {
     park(c);
   } else if (c->foreign) {
@@ -234,18 +249,13 @@ static void resume(lua_State *L, tpl_coro *c) {
 
 /* The actor cannot go on: what waits is closed, its to-be-closed variables included (LIFE-9). */
 static void close(lua_State *L, tpl_coro *c, tp_job *job) {
-  tpl_host *h = c->host;
-  failure f = {.coro = c};
-  h->parked--;
-  h->current = c;
-  if (lua_resetthread(c->L) == LUA_OK) {
-    tp_done(job);
+  failure f;
+  c->host->parked--;
+  if (close_coro(L, c, &f)) {
+    tp_fail(job, f.reason, f.trace);
   } else {
-    if (!protect(L, anchor_reason, &f)) f.reason = tp_out_of_memory(h->system);
-    tp_fail(job, f.reason, tp_nil());
+    tp_done(job);
   }
-  lua_settop(c->L, 0);
-  h->current = NULL;
   recycle(c);
 }
 

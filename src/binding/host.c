@@ -70,11 +70,14 @@ static uint64_t seed_option(lua_State *L) {
   return seed;
 }
 
-static void link_host(tpl_host *h) {
-  h->next = h->core->hosts;
-  h->link = &h->core->hosts;
-  if (h->next != NULL) h->next->link = &h->next;
-  h->core->hosts = h;
+/* Lists the host on top with its core. Hosts do not know each other: Lua may free one without calling
+ * its finalizer, when that would run too deep in the stack. */
+static void list_host(lua_State *L, tpl_host *h) {
+  lua_pushvalue(L, lua_upvalueindex(1));
+  lua_getiuservalue(L, -1, TPL_CORE_HOSTS);
+  lua_pushvalue(L, -3);
+  lua_rawsetp(L, -2, h);
+  lua_pop(L, 2);
 }
 
 /* core.new_system{ name, seed, throughput, drain_timeout_ms, escalate_ends, virtual,
@@ -88,6 +91,7 @@ static int core_new_system(lua_State *L) {
   h->magic = &tpl_system_magic;
   h->core = tpl_core_here(L);
   tpl_set_metatable(L, TPL_CORE_SYSTEM_MT);
+  list_host(L, h);
   h->aux = lua_newthread(L);
   lua_setiuservalue(L, 2, 1);
   fill_aux(L, h, 1, 2);
@@ -108,7 +112,6 @@ static int core_new_system(lua_State *L) {
     h->system = NULL;
     return luaL_error(L, "not enough memory");
   }
-  link_host(h);
   lua_settop(L, 2);
   return 1;
 }
@@ -155,8 +158,6 @@ static void release_refs(tpl_host *h) {
 static void take_apart(tpl_host *h) {
   tp_system *s = h->system;
   if (s == NULL) return;
-  *h->link = h->next;
-  if (h->next != NULL) h->next->link = h->link;
   end_jobs(h);
   h->system = NULL;
   tp_system_free(s);
@@ -173,9 +174,10 @@ static int host_gc(lua_State *L) {
   return 0;
 }
 
-void tpl_close_core(tpl_core *core) {
-  core->closed = true;
-  while (core->hosts != NULL) take_apart(core->hosts);
+void tpl_close_core(lua_State *L, int core) {
+  ((tpl_core *)lua_touserdata(L, core))->closed = true;
+  if (lua_getiuservalue(L, core, TPL_CORE_HOSTS) != LUA_TTABLE) return; /* it was hardly made */
+  for (lua_pushnil(L); lua_next(L, -2) != 0; lua_pop(L, 1)) take_apart(lua_touserdata(L, -1));
 }
 
 /* ---- Driven ----------------------------------------------------------------------------- */
@@ -325,6 +327,8 @@ void tpl_open_host(lua_State *L, int core) {
                                      {"now", host_now},
                                      {NULL, NULL}};
   tpl_set_functions(L, core, functions);
+  push_weak_table(L);
+  lua_setiuservalue(L, core, TPL_CORE_HOSTS);
   lua_newtable(L); /* the metatable; the Lua side adds to it */
   lua_pushcfunction(L, host_gc);
   lua_setfield(L, -2, "__gc");

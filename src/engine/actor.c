@@ -85,6 +85,7 @@ static void free_extra(tp_system *s, tp_actor *a) {
   assert(x->stash.count == 0);
   tp_idle_free(a);
   tp_value_release(s, x->receive);
+  tp_value_release(s, x->last_failure);
   tp_window_fini(s, &x->restarts);
   tp_free(s, x, sizeof *x);
   a->extra = NULL;

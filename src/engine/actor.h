@@ -53,6 +53,9 @@ typedef struct tp_extra {
   tp_envelope failed; /* what it was handling; its asker is not let go of before the decision */
   tp_window restarts; /* granted to it lately (SUP-5) */
   uint64_t dropped;   /* by its full mailbox (MBX-6) */
+  uint64_t restarted, failures; /* how often */
+  tp_value last_failure;        /* its reason */
+  tp_time failed_at;
   struct tp_actor *next_decision;
 } tp_extra;
 

@@ -210,6 +210,7 @@ static tp_turn restart_children(tp_actor *a) {
 static void restarted(tp_actor *a) {
   a->phase = TP_PHASE_RUNNING;
   a->started = true;
+  a->extra->restarted++;
   tp_idle_start(a);
   publish(a, TP_EVENT_RESTARTED, a->extra->reason);
   tp_forget_failure(a);

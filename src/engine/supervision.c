@@ -226,8 +226,21 @@ static void decide(tp_actor *a) {
   }
 }
 
+/* Remembers the failure for whoever looks at the actor (INS-1). */
+static void remember_failure(tp_actor *a) {
+  tp_system *s = a->ref.system;
+  tp_extra *x = a->extra;
+  tp_value_retain(s, x->reason);
+  tp_value_release(s, x->last_failure);
+  x->last_failure = x->reason;
+  x->failed_at = s->now;
+  x->failures++;
+}
+
 void tp_supervise(tp_actor *a, tp_value reason, tp_value trace, tp_envelope message) {
-  if (note_failure(a, reason, trace, message)) decide(a);
+  if (!note_failure(a, reason, trace, message)) return;
+  remember_failure(a);
+  decide(a);
 }
 
 /* ---- Deciders --------------------------------------------------------------------------- */

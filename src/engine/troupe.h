@@ -278,6 +278,36 @@ tp_ref *tp_lookup(tp_system *s, const char *path, size_t length);
 tp_ref *tp_next_child(const tp_ref *parent, const tp_ref *after);
 tp_ref *tp_child(const tp_ref *parent, const char *name, size_t length);
 
+/* The next after `after` of all live actors, guardians included, parents first, borrowed: `after`
+ * NULL for the root; NULL after the last. `after` must be alive. */
+tp_ref *tp_next_actor(tp_system *s, tp_ref *after);
+
+typedef enum tp_actor_condition {
+  TP_ACTOR_STARTING,
+  TP_ACTOR_RUNNING, /* or idle */
+  TP_ACTOR_WAITING, /* its handler waits */
+  TP_ACTOR_SUSPENDED,
+  TP_ACTOR_RESTARTING,
+  TP_ACTOR_STOPPING,
+  TP_ACTOR_STOPPED,
+} tp_actor_condition;
+
+/* What there is to see of an actor (INS-1); all of it is borrowed. */
+typedef struct tp_actor_info {
+  tp_actor_condition state;
+  tp_behavior *behavior; /* NULL for guardians, and for what has stopped */
+  size_t queued, stashed, timers, children;
+  size_t watches, watchers; /* whom it watches, who watches it */
+  uint64_t restarts, failures, dropped;
+  tp_time receive_timeout; /* TP_NEVER: none */
+  tp_value became;         /* tp_become, or nil */
+  tp_value failure;        /* the reason of the latest of `failures` */
+  tp_time failed_at;
+} tp_actor_info;
+
+/* O(timers + watches + watchers). */
+void tp_actor_look_at(const tp_ref *actor, tp_actor_info *out);
+
 /* Spawns below `parent` (SPAWN-1). `name` NULL for "$<n>" (PATH-4); it is not checked further.
  * Borrows `behavior`; gives *out. TP_EEXIST, TP_ESTOPPED, TP_ETERMINATED, TP_ENOMEM. */
 int tp_spawn(tp_ref *parent, tp_behavior *behavior, const char *name, size_t length, tp_ref **out);
