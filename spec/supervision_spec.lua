@@ -1,5 +1,6 @@
 local troupe = require "troupe"
 local new_kit = require "spec.support.kit"
+local raised_here = require "spec.support.raised_here"
 
 describe("supervision", function()
   local kit = new_kit.each(before_each, after_each)
@@ -185,6 +186,134 @@ describe("supervision", function()
         end, "supervisor_strategy")
       end
       assert.equal(0, kit().system:stats().actors)
+    end)
+  end)
+
+  describe("decide_by", function()
+    local function directives(failed)
+      local list = {}
+      for i, event in ipairs(failed) do list[i] = event.directive end
+      return list
+    end
+
+    --- What a decider says to each reason.
+    local function decisions(decider, reasons)
+      local failed = collect("actor_failed")
+      for _, reason in ipairs(reasons) do
+        kit().system:spawn(function() error(reason, 0) end, nil, {
+          supervisor_strategy = troupe.one_for_one { decider = decider },
+        }):tell("fail")
+        kit():settle()
+      end
+      return directives(failed)
+    end
+
+    local busy, broken = troupe.error("Busy", "later"), troupe.error("Broken", "no disk")
+
+    it("SUP-2 goes by the names of errors and by predicates", function()
+      local decider = troupe.decide_by {
+        { "Busy", "resume" },
+        { function(reason) return reason == "lost" end, "escalate" },
+        { "Broken", "stop" },
+      }
+
+      assert.are.same({ "resume", "escalate", "stop" },
+        decisions(decider, { busy, "lost", broken }))
+    end)
+
+    it("SUP-2 takes the first match", function()
+      local decider = troupe.decide_by {
+        { function(reason) return reason == busy end, "resume" },
+        { "Busy", "stop" },
+        { function() return true end, "restart" },
+      }
+
+      assert.are.same({ "resume", "stop", "restart" },
+        decisions(decider, { busy, troupe.error("Busy", "another"), "lost" }))
+    end)
+
+    it("SUP-2 falls back to a directive, or to another decider", function()
+      local function by_text(reason) return reason == "lost" and "stop" or "resume" end
+
+      assert.are.same({ "escalate", "resume" },
+        decisions(troupe.decide_by { { "Busy", "resume" }, otherwise = "escalate" },
+          { broken, busy }))
+      assert.are.same({ "resume", "stop", "restart" },
+        decisions(troupe.decide_by { { "Busy", "restart" }, otherwise = by_text },
+          { broken, "lost", busy }))
+    end)
+
+    it("SUP-2 falls back to what Akka does: no restart of the killed and of what cannot start",
+      function()
+        local failed = collect("actor_failed")
+        local strategy = troupe.one_for_one { decider = troupe.decide_by { { "Busy", "resume" } } }
+        local function spawn(behavior)
+          return kit().system:spawn(behavior, nil, { supervisor_strategy = strategy })
+        end
+        spawn({ pre_start = function() error("no disk") end, receive = function() end })
+        spawn(function() end):kill()
+        spawn(function() error(broken) end):tell("fail")
+        spawn(function() error("plain text") end):tell("fail")
+        kit():settle()
+
+        assert.are.same({ "stop", "stop", "restart", "restart" }, directives(failed))
+      end)
+
+    it("SUP-2 knows a failed start by its own name, and by a predicate by its cause", function()
+      local function by_cause(reason)
+        return troupe.is_error(reason, "ActorInitializationError")
+          and troupe.is_error(reason.cause, "Broken")
+      end
+      local failed = collect("actor_failed")
+      for _, matches in ipairs {
+        { { "Broken", "escalate" }, otherwise = "stop" },
+        { { "ActorInitializationError", "escalate" }, otherwise = "stop" },
+        { { by_cause, "escalate" }, otherwise = "stop" },
+      } do
+        kit().system:spawn({ pre_start = function() error(broken) end, receive = function() end },
+          nil, { supervisor_strategy = troupe.one_for_one { decider = troupe.decide_by(matches) } })
+      end
+      kit():settle()
+
+      assert.are.same({ "stop", "escalate", "escalate" }, directives(failed))
+    end)
+
+    it("SUP-2 a predicate that raises stops the child, as a decider that does", function()
+      local failed = collect("actor_failed")
+      decisions(troupe.decide_by { { function() error("bad") end, "resume" } }, { busy })
+
+      assert.equal("stop", failed[1].directive)
+      assert.equal("decider", failed[1].why)
+    end)
+
+    it("SUP-2 reads the list once", function()
+      local matches = { { "Busy", "resume" }, otherwise = "stop" }
+      local decider = troupe.decide_by(matches)
+      matches[1][2], matches[2], matches.otherwise = "stop", { "Broken", "resume" }, "resume"
+
+      assert.are.same({ "resume", "stop" }, decisions(decider, { busy, broken }))
+    end)
+
+    it("SUP-2 refuses wrong matches at the caller's line", function()
+      local function refusal(matches)
+        return raised_here(function() troupe.decide_by(matches) end)
+      end
+
+      assert.matches("decide_by: matches must be a table %(got 42%)", refusal(42))
+      assert.matches('match 2 must be a pair such as .* %(got "stop"%)',
+        refusal { { "Busy", "stop" }, "stop" })
+      assert.matches("match 1: the match must be the name of an error or a function %(got nil%)",
+        refusal { {} })
+      assert.matches('match 1: the match must be the name of an error or a function %(got ""%)',
+        refusal { { "", "stop" } })
+      assert.matches('match 1: the directive must be one of "resume", "restart", "stop", '
+        .. '"escalate" %(got "retry"%)', refusal { { "Busy", "retry" } })
+      assert.matches("match 1 must hold nothing but a match and a directive %(got the key 3%)",
+        refusal { { "Busy", "stop", "resume" } })
+      assert.matches("otherwise must be a function, or one of .* %(got 42%)",
+        refusal { otherwise = 42 })
+      assert.matches('unknown option "otherwsie" %(known: otherwise%)',
+        refusal { { "Busy", "stop" }, otherwsie = "stop" })
     end)
   end)
 

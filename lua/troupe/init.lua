@@ -43,7 +43,7 @@ local troupe = {
   error = errors.new,
   is_error = errors.is,
   one_for_one = supervision.one_for_one,
-  all_for_one = supervision.all_for_one,
+  all_for_one = supervision.all_for_one,decide_by = supervision.decide_by,
   default_strategy = supervision.default_strategy,
   stopping_strategy = supervision.stopping_strategy,
   escalating_strategy = supervision.escalating_strategy,

@@ -1,5 +1,6 @@
 --- Supervision strategies: what a supervisor does about a child that failed.  (SUP-1)
 local check = require "troupe.check"
+local errors = require "troupe.errors"
 
 local supervision = {}
 
@@ -77,6 +78,92 @@ end
 function supervision.all_for_one(options)
   local made = strategy("all_for_one", true, options)
   return made
+end
+
+---@class troupe.Matches  first match wins
+---@field [integer] { [1]: string | fun(reason: any): boolean, [2]: troupe.Directive }  the name of
+---  an error value or a predicate, which may not wait; and what to do
+---@field otherwise? troupe.Directive | fun(reason: any): troupe.Directive  default: "stop" for an
+---  ActorInitializationError and an ActorKilledError, else "restart"
+
+local directive_rule = check.one_of { "resume", "restart", "stop", "escalate" }
+
+local match_rule = {
+  expected = "the name of an error or a function",
+  test = function(value)
+    if type(value) == "string" then return value ~= "", value end
+    return callable.test(value)
+  end,
+}
+
+-- Akka's default decider.
+local function decide_otherwise(reason)
+  local in_vain = errors.is(reason, "ActorInitializationError")
+    or errors.is(reason, "ActorKilledError")
+  return in_vain and "stop" or "restart"
+end
+
+local matches_schema = {
+  otherwise = {
+    expected = decider_rule.expected,
+    test = decider_rule.test,
+    default = decide_otherwise,
+  },
+}
+
+local function read_match(entry, number, level)
+  if type(entry) ~= "table" then
+    local message = 'match %d must be a pair such as { "SomeError", "stop" } (got %s)'
+    check.fail("decide_by", message:format(number, check.show(entry)), level + 1)
+  end
+  for key in next, entry do
+    if key ~= 1 and key ~= 2 then
+      local message = "match %d must hold nothing but a match and a directive (got the key %s)"
+      check.fail("decide_by", message:format(number, check.show(key)), level + 1)
+    end
+  end
+  local at = ("match %d: the "):format(number)
+  local match, directive = rawget(entry, 1), rawget(entry, 2)
+  check.argument("decide_by", at .. "match", match, match_rule, level + 1)
+  check.argument("decide_by", at .. "directive", directive, directive_rule, level + 1)
+  if type(match) ~= "string" then return { holds = match, directive = directive } end
+  return { holds = function(reason) return errors.is(reason, match) end, directive = directive }
+end
+
+local function read_matches(given, level)
+  if type(given) ~= "table" then
+    check.fail("decide_by", "matches must be a table (got " .. check.show(given) .. ")", level + 1)
+  end
+  local matches, options = {}, {}
+  for i = 1, rawlen(given) do matches[i] = read_match(rawget(given, i), i, level + 1) end
+  for key, value in next, given do
+    if not matches[key] then options[key] = value end
+  end
+  local values = check.options("decide_by", options, matches_schema, level + 1)
+  return matches, values.otherwise
+end
+
+--- A decider from a list of matches.  (SUP-2)
+---
+---     troupe.decide_by {
+---       { "ConfigError", "stop" },
+---       { function(reason) return reason == "busy" end, "resume" },
+---       otherwise = "escalate",
+---     }
+---
+--- A name matches as `troupe.is_error(reason, name)` does: a start that failed is an
+--- ActorInitializationError, whatever its cause.
+---@param matches troupe.Matches  read once
+---@return fun(reason: any): troupe.Directive decider
+---@raise OptionsError at the caller's line
+function supervision.decide_by(matches)
+  local list, otherwise = read_matches(matches, 2)
+  return function(reason)
+    for _, match in ipairs(list) do
+      if match.holds(reason) then return match.directive end
+    end
+    return directives[otherwise] and otherwise or otherwise(reason)
+  end
 end
 
 --- What a `supervisor_strategy` must be.
