@@ -1,4 +1,4 @@
---- The test kit: systems in virtual time.  (TK-1)
+--- The test kit: systems in virtual time, and probes in them.  (TK-1, TK-2)
 ---
 --- Nothing in a kit's system sleeps or looks at the machine's clock: time stands still until the
 --- test says so, and the same seed gives the same run.
@@ -10,6 +10,8 @@
 require "troupe"
 local check = require "troupe.check"
 local core = require "troupe.core"
+local probe = require "troupe.probe"
+local spawn = require "troupe.spawn"
 local system = require "troupe.system"
 
 local testkit = {}
@@ -46,6 +48,16 @@ function Kit:async(fn, ...)
   local task = self.system:go(fn, ...)
   self:settle()
   return task
+end
+
+--- Spawns an actor whose mail the test looks at.  (TK-2)
+---@param name? string  default: "$<n>"
+---@return troupe.Probe
+---@raise OptionsError at the caller's line
+function Kit:probe(name)
+  local made, behavior = probe.new(self)
+  made.ref = spawn(core.user_guardian(self.system), behavior, name)
+  return made
 end
 
 --- Makes a system in virtual time. Its log goes to `kit.logs`, unless `log` says otherwise.

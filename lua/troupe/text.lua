@@ -84,4 +84,62 @@ function text.show(value)
   return "a " .. (type(name) == "string" and name or kind)
 end
 
+local MAX_DEPTH, MAX_ITEMS, INSPECTED_BYTES = 5, 20, 1000
+
+local function key_order(a, b)
+  local kind = type(a)
+  if kind ~= type(b) then return kind < type(b) end
+  return (kind == "number" or kind == "string") and a < b
+end
+
+local function inspect_string(s)
+  return '"' .. text.escape((s:gsub('["\\]', "\\%0"))) .. '"'
+end
+
+local inspect
+
+local function inspect_key(key)
+  if type(key) == "string" and key:find("^[%a_][%w_]*$") then return key .. " = " end
+  return "[" .. (type(key) == "string" and inspect_string(key) or text.show(key)) .. "] = "
+end
+
+local function inspect_table(value, above)
+  if above[value] or above.depth == MAX_DEPTH then return "{...}" end
+  above[value], above.depth = true, above.depth + 1
+  local parts, keys = {}, {}
+  local size = rawlen(value)
+  for i = 1, math.min(size, MAX_ITEMS) do parts[i] = inspect(rawget(value, i), above) end
+  for key in next, value do
+    if not (math.type(key) == "integer" and key >= 1 and key <= size) then keys[#keys + 1] = key end
+  end
+  table.sort(keys, key_order)
+  for i = 1, math.min(#keys, MAX_ITEMS - #parts) do
+    parts[#parts + 1] = inspect_key(keys[i]) .. inspect(rawget(value, keys[i]), above)
+  end
+  if #parts < size + #keys then parts[#parts + 1] = CUT_MARK end
+  above[value], above.depth = nil, above.depth - 1
+  return #parts == 0 and "{}" or "{ " .. table.concat(parts, ", ") .. " }"
+end
+
+function inspect(value, above)
+  local kind = type(value)
+  if kind == "string" then return inspect_string(value) end
+  if kind == "number" then return text.show(value) end
+  local meta = debug.getmetatable(value)
+  if kind ~= "table" or meta and rawget(meta, "__eq") then return text.escape(text.of(value)) end
+  local name = meta and rawget(meta, "__name")
+  return (type(name) == "string" and name .. " " or "") .. inspect_table(value, above)
+end
+
+--- A value with what is in it, on one line, for people who look for a difference.
+---
+--- Tables with their keys in order, 5 levels and 20 items of each, the metatable's `__name` before
+--- them; one that has `__eq` as `tostring` gives it. All is cut at 1,000 bytes.
+---@param value any
+---@return string
+function text.inspect(value)
+  local beginning, mark = text.cut(inspect(value, { depth = 0 }), INSPECTED_BYTES)
+  return beginning .. mark
+end
+
 return text
