@@ -156,6 +156,18 @@ describe("dead letters", function()
     assert.are.equal(1, #list)
   end)
 
+  it("DL-3 drops it when it is told to a selection of nobody, too", function()
+    local list = letters()
+    local nobody = kit().system:actor_selection("/user/nobody")
+    kit().system.events:subscribe(function(event)
+      if #list < 10 then nobody:tell(event) end
+    end, "dead_letter")
+
+    nobody:tell("message")
+
+    assert.are.equal(1, #list)
+  end)
+
   it("DL-3 drops it when an actor sends it on, too", function()
     local dead, list = dead_ref(), letters()
     kit().system.events:subscribe(kit().system:spawn(function(_, event)

@@ -99,6 +99,20 @@ describe("selection", function()
     assert.are.equal(other, sender)
   end)
 
+  it("SEL-1 refuses a sender that is no ref of its system, at the caller's line", function()
+    local other = troupe.system("other")
+    local stranger = other:spawn(ignore)
+    kit().system:spawn(ignore, "target")
+
+    for _, path in ipairs { "/user/target", "/user/nobody" } do
+      local selection = kit().system:actor_selection(path)
+      assert.matches("sender must be a ref", raised_here(function() selection:tell("m", 42) end))
+      assert.matches("must be of the selection's system %(got troupe://other/user/$1%)",
+        raised_here(function() selection:tell("m", stranger) end))
+    end
+    other:terminate()
+  end)
+
   it("SEL-1 dead-letters what it tells to nobody", function()
     local system = kit().system
     local letter

@@ -1,6 +1,7 @@
 --- Selections: actors by their path.  (SEL-1, SEL-2)
 local check = require "troupe.check"
 local core = require "troupe.core"
+local events = require "troupe.events"
 local refs = require "troupe.ref"
 local systems = require "troupe.systems"
 
@@ -22,15 +23,24 @@ function Selection:resolve_one(timeout_ms)
   return core.resolve(self.system, self.path, timeout)
 end
 
+local function check_sender(self, sender, level)
+  check.argument("tell", "the sender", sender, refs.rule, level + 1)
+  if core.ref_system(sender) ~= self.system then
+    local message = "the sender must be of the selection's system (got %s)"
+    check.fail("tell", message:format(sender), level + 1)
+  end
+end
+
 --- Tells the actor there; to nobody it is a dead letter with reason "unresolved".
 ---@param message any
 ---@param sender? troupe.Ref
 ---@return boolean
 ---@raise OptionsError at the caller's line
 function Selection:tell(message, sender)
-  if sender ~= nil then check.argument("tell", "the sender", sender, refs.rule, 2) end
+  if sender ~= nil then check_sender(self, sender, 2) end
   local ref = core.lookup(self.system, self.path)
   if ref then return ref:tell(message, sender) end
+  if getmetatable(message) == events.DeadLetter then return true end -- DL-3
   systems.state(self.system).report("dead_letter", {
     recipient = tostring(self), message = message, reason = "unresolved", sender = sender,
   })
