@@ -1,15 +1,44 @@
---- Selections: actors by their path.  (SEL-1, SEL-2)
+--- Selections: actors by their path.  (SEL-1, SEL-2, SEL-3)
 local check = require "troupe.check"
 local core = require "troupe.core"
 local events = require "troupe.events"
+local pattern = require "troupe.pattern"
 local refs = require "troupe.ref"
 local systems = require "troupe.systems"
 
 ---@class troupe.Selection
+---@field private system troupe.System
+---@field private path string                "/user/a", perhaps with wildcards
+---@field private elements (string | fun(name: string): boolean)[]?  of a path with wildcards
 local Selection = { __name = "troupe.Selection" }
 Selection.__index = Selection
 
 function Selection:__tostring() return "troupe://" .. self.system.name .. self.path end
+
+local function children(parent, element)
+  if type(element) == "string" then return { core.child(parent, element) } end
+  local list = {}
+  for _, child in ipairs(core.children(parent)) do
+    if element(core.ref_name(child)) then list[#list + 1] = child end
+  end
+  return list
+end
+
+--- The live actors there now, in the order they were spawned; a list of one or none, where the path
+--- has no wildcards.  (SEL-3)
+---@return troupe.Ref[]
+function Selection:resolve()
+  if not self.elements then return { core.lookup(self.system, self.path) } end
+  local found = { core.lookup(self.system, "/") }
+  for _, element in ipairs(self.elements) do
+    local below = {}
+    for _, parent in ipairs(found) do
+      for _, child in ipairs(children(parent, element)) do below[#below + 1] = child end
+    end
+    found = below
+  end
+  return found
+end
 
 local timeout_rule = check.duration { default = 1000 }
 
@@ -17,8 +46,11 @@ local timeout_rule = check.duration { default = 1000 }
 ---@param timeout_ms? number  default 1000
 ---@return troupe.Ref? ref
 ---@return troupe.Error? err  TimeoutError, SystemTerminatedError
----@raise OptionsError at the caller's line
+---@raise OptionsError at the caller's line, also when the path has wildcards
 function Selection:resolve_one(timeout_ms)
+  if self.elements then
+    check.fail("resolve_one", ("%s may select many: use resolve()"):format(self), 2)
+  end
   local timeout = check.argument("resolve_one", "timeout_ms", timeout_ms, timeout_rule, 2)
   return core.resolve(self.system, self.path, timeout)
 end
@@ -31,45 +63,41 @@ local function check_sender(self, sender, level)
   end
 end
 
---- Tells the actor there; to nobody it is a dead letter with reason "unresolved".
+--- Tells whoever is there; to nobody it is a dead letter with reason "unresolved".
 ---@param message any
 ---@param sender? troupe.Ref
----@return boolean
+---@return true?
+---@return troupe.Error? err  of the first that refused it (MBX-3)
 ---@raise OptionsError at the caller's line
 function Selection:tell(message, sender)
   if sender ~= nil then check_sender(self, sender, 2) end
-  local ref = core.lookup(self.system, self.path)
-  if ref then return ref:tell(message, sender) end
-  if getmetatable(message) == events.DeadLetter then return true end -- DL-3
-  systems.state(self.system).report("dead_letter", {
-    recipient = tostring(self), message = message, reason = "unresolved", sender = sender,
-  })
+  local found = self:resolve()
+  if #found == 0 then
+    if getmetatable(message) == events.DeadLetter then return true end -- DL-3
+    systems.state(self.system).report("dead_letter", {
+      recipient = tostring(self), message = message, reason = "unresolved", sender = sender,
+    })
+    return true
+  end
+  local refusal
+  for _, ref in ipairs(found) do
+    local _, err = ref:tell(message, sender)
+    refusal = refusal or err
+  end
+  if refusal then return nil, refusal end
   return true
 end
 
 local selection = {}
-
-local path_rule = {
-  expected = 'a path such as "/user/a" or "troupe://<system>/user/a"',
-  test = function(value)
-    return type(value) == "string" and (value:find("^/") or value:find("^troupe://[^/]+/")) ~= nil,
-      value
-  end,
-}
 
 ---@param system troupe.System
 ---@param path any   text, or a path
 ---@return troupe.Selection
 ---@raise OptionsError two levels up
 function selection.new(system, path)
-  local text = getmetatable(path) and tostring(path) or path
-  text = check.argument("actor_selection", "path", text, path_rule, 3)
-  local name, rest = text:match("^troupe://([^/]+)(/.*)$")
-  if name and name ~= system.name then
-    check.fail("actor_selection",
-      ("the path must be of the system %q (got %q)"):format(system.name, name), 3)
-  end
-  return setmetatable({ system = system, path = rest or text }, Selection)
+  local short = pattern.read("actor_selection", path, system.name, 3)
+  local elements = pattern.is_wild(short) and pattern.elements(short) or nil
+  return setmetatable({ system = system, path = short, elements = elements }, Selection)
 end
 
 return selection

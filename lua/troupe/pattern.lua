@@ -1,0 +1,74 @@
+--- Paths that may have wildcards: `*` is any number of characters, `?` is one, both within one
+--- element.  (SEL-3)
+local check = require "troupe.check"
+
+local pattern = {}
+
+local path_rule = {
+  expected = 'a path such as "/user/a" or "troupe://<system>/user/a"',
+  test = function(value)
+    return type(value) == "string" and (value:find("^/") or value:find("^troupe://[^/]+/")) ~= nil,
+      value
+  end,
+}
+
+--- Checks a path, and gives it without the system.
+---@param where string       the function, as the user calls it
+---@param path any           "/user/a", the full text, or a path
+---@param system_name string the system that it must be of
+---@param level integer      as in `check.argument`
+---@return string short      "/user/a"
+---@raise OptionsError
+function pattern.read(where, path, system_name, level)
+  local text = getmetatable(path) and tostring(path) or path
+  text = check.argument(where, "path", text, path_rule, level + 1)
+  local name, rest = text:match("^troupe://([^/]+)(/.*)$")
+  if name and name ~= system_name then
+    check.fail(where, ("the path must be of the system %q (got %q)"):format(system_name, name),
+      level + 1)
+  end
+  return rest or text
+end
+
+--- Whether a path has wildcards. Names have none.
+---@param path string
+---@return boolean
+function pattern.is_wild(path) return path:find("[*?]") ~= nil end
+
+-- A piece between two asterisks as a pattern of Lua's: text, and question marks.
+local function lua_pattern(piece)
+  return (piece:gsub("%W", "%%%0"):gsub("%%%?", utf8.charpattern))
+end
+
+-- Each piece is looked for behind the one before, so no name takes long, however many asterisks
+-- there are: what a piece matches has a fixed number of characters, and the first place is as good
+-- as any.
+local function matcher(element)
+  local pieces = {}
+  for piece in (element .. "*"):gmatch("([^*]*)%*") do pieces[#pieces + 1] = lua_pattern(piece) end
+  pieces[1] = "^" .. pieces[1]
+  pieces[#pieces] = pieces[#pieces] .. "$"
+  return function(name)
+    local at = 0
+    for _, piece in ipairs(pieces) do
+      local _, last = name:find(piece, at + 1)
+      if not last then return false end
+      at = last
+    end
+    return true
+  end
+end
+
+--- The elements of a path from the root down: a name, or a function that tells whether a name
+--- matches.
+---@param path string  as `pattern.read` gives it
+---@return (string | fun(name: string): boolean)[]
+function pattern.elements(path)
+  local list = {}
+  for element in path:gmatch("[^/]+") do
+    list[#list + 1] = pattern.is_wild(element) and matcher(element) or element
+  end
+  return list
+end
+
+return pattern
