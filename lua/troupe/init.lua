@@ -74,7 +74,7 @@ end
 ---@return troupe.System
 ---@raise OptionsError at the caller's line
 function troupe.system(name, options)
-  local made = system.new(name, options, false)
+  local made = system.new(name, options, {})
   return made
 end
 

@@ -82,10 +82,11 @@ local system = {}
 --- Makes a system; for `troupe.system` and the test kit, whose caller the errors name.
 ---@param name string
 ---@param options troupe.SystemOptions?
----@param is_virtual boolean  time stands still until it is told to go on
+---@param mode { virtual: boolean?, shuffle: boolean? }  virtual: time stands still until it is told
+---  to go on; shuffle: the seed draws whose turn comes next
 ---@return troupe.System
 ---@raise OptionsError
-function system.new(name, options, is_virtual)
+function system.new(name, options, mode)
   check.argument("system", "the name", name, name_rule, 3)
   local values = check.options("system", options, options_schema, 3)
   local state = { subscribed = {}, name = name }
@@ -102,7 +103,8 @@ function system.new(name, options, is_virtual)
     throughput = values.throughput,
     drain_timeout_ms = values.drain_timeout_ms,
     escalate_ends = values.escalate_to_root == "terminate",
-    virtual = is_virtual,
+    virtual = mode.virtual,
+    shuffle = mode.shuffle,
     on_event = dispatch,
   }
   systems.set(state.system, state)

@@ -37,6 +37,98 @@ static void has_turns_of_the_systems_length(void **state) {
   assert_int_equal(host_count(h, "a:1"), 100);
 }
 
+/* ---- Shuffling -------------------------------------------------------------------------- */
+
+static host *open_shuffled(uint64_t seed, uint32_t throughput) {
+  host *h = host_open();
+  tp_system_options options = host_defaults();
+  options.seed = seed;
+  options.throughput = throughput;
+  options.shuffle = true;
+  assert_int_equal(host_start(h, &options), TP_OK);
+  return h;
+}
+
+enum { LOG_SIZE = 64 };
+
+/* Writes the log of a run in which three actors get two messages each. */
+static void run_shuffled(uint64_t seed, char *log) {
+  static const char *const names[] = {"a", "b", "c"};
+  host *h = open_shuffled(seed, 2);
+  for (int i = 0; i < 3; i++) {
+    tp_ref *r = host_spawn(h, host_record, names[i]);
+    host_send(h, r, 1);
+    host_send(h, r, 2);
+  }
+  host_run(h);
+  snprintf(log, LOG_SIZE, "%s", h->log);
+  host_close(h);
+}
+
+static bool in_order(const char *log, const char *first, const char *second) {
+  const char *at = strstr(log, first);
+  return at != NULL && strstr(at, second) != NULL;
+}
+
+static void draws_whose_turn_is_next(void **state) {
+  (void)state;
+  size_t began[3] = {0}, whole_turns = 0;
+  for (uint64_t seed = 1; seed <= 300; seed++) {
+    char log[LOG_SIZE], again[LOG_SIZE];
+    run_shuffled(seed, log);
+    run_shuffled(seed, again);
+    assert_string_equal(log, again);
+    assert_true(in_order(log, "a:1", "a:2"));
+    assert_true(in_order(log, "b:1", "b:2"));
+    assert_true(in_order(log, "c:1", "c:2"));
+    assert_int_equal(strlen(log), 23);
+    began[log[0] - 'a']++;
+    if (log[0] == log[4]) whole_turns++;
+  }
+  for (int i = 0; i < 3; i++) assert_in_range(began[i], 60, 140);
+  /* a turn of two messages, or a turn of one and then one more: 1/2 + 1/2 * 1/3 of 300 */
+  assert_in_range(whole_turns, 160, 240);
+}
+
+static void draws_among_what_waits_outside_actors(void **state) {
+  (void)state;
+  size_t actor_first = 0;
+  for (uint64_t seed = 1; seed <= 100; seed++) {
+    host *h = open_shuffled(seed, 32);
+    tp_ref *a = host_spawn(h, host_record, "a");
+    host_run(h);
+    host_send(h, a, 1);
+    tp_ref *slot = host_slot(h, 10, false);
+    tp_slot_notify(slot, "x");
+    tp_slot_settle(slot, tp_nil(), false, NULL);
+    host_run(h);
+    if (strcmp(h->log, "a:1 resumed:x") == 0) {
+      actor_first++;
+      host_forget(h);
+    } else {
+      assert_log(h, "resumed:x a:1");
+    }
+    host_close(h);
+  }
+  assert_in_range(actor_first, 25, 75);
+}
+
+static void keeps_deadlines_in_order(void **state) {
+  (void)state;
+  for (uint64_t seed = 1; seed <= 20; seed++) {
+    host *h = open_shuffled(seed, 32);
+    tp_ref *a = host_spawn(h, host_record, "a");
+    tp_tick *ticks[3];
+    for (int i = 0; i < 3; i++) {
+      tp_timer_start(a, tp_integer(i), TP_ONCE, 5 * MS, 0, &ticks[i]);
+      tp_tick_release(ticks[i]);
+    }
+    host_advance(h, 5);
+    assert_log(h, "a:0 a:1 a:2");
+    host_close(h);
+  }
+}
+
 static void flood_oneself(host *h, tp_job *job) { host_send(h, job->actor, 0); }
 
 static void is_not_starved(void **state) {
@@ -142,6 +234,11 @@ int main(void) {
       HOST_TEST("DISP-1 an actor's turn is as long as its throughput", shares_by_turns),
       HOST_TEST("DISP-1 a turn is as long as the system says", has_turns_of_the_systems_length),
       HOST_TEST("DISP-3 a thousand flooding actors do not starve one", is_not_starved),
+      HOST_TEST("TK-3 a system that shuffles draws whose turn is next, by its seed",
+                draws_whose_turn_is_next),
+      HOST_TEST("TK-3 what waits outside actors is shuffled too",
+                draws_among_what_waits_outside_actors),
+      HOST_TEST("TK-3 shuffling leaves deadlines in order", keeps_deadlines_in_order),
       HOST_TEST("SYS-12 whether something can run is known", knows_whether_something_can_run),
       HOST_TEST("SYS-12 what is due can run", what_is_due_can_run),
       HOST_TEST("SYS-12 an event can run", an_event_can_run),

@@ -49,18 +49,18 @@ static void fill_aux(lua_State *L, tpl_host *h, int options, int userdata) {
   lua_xmove(L, h->aux, TPL_AUX_SIZE);
 }
 
-static lua_Number number_option(lua_State *L, const char *name) {
-  lua_getfield(L, 1, name);
-  lua_Number n = luaL_checknumber(L, -1);
-  lua_pop(L, 1);
-  return n;
-}
-
 static bool boolean_option(lua_State *L, const char *name) {
   lua_getfield(L, 1, name);
   bool b = lua_toboolean(L, -1);
   lua_pop(L, 1);
   return b;
+}
+
+static lua_Number number_option(lua_State *L, const char *name) {
+  lua_getfield(L, 1, name);
+  lua_Number n = luaL_checknumber(L, -1);
+  lua_pop(L, 1);
+  return n;
 }
 
 static uint64_t seed_option(lua_State *L) {
@@ -80,7 +80,7 @@ static void list_host(lua_State *L, tpl_host *h) {
   lua_pop(L, 2);
 }
 
-/* core.new_system{ name, seed, throughput, drain_timeout_ms, escalate_ends, virtual,
+/* core.new_system{ name, seed, throughput, drain_timeout_ms, escalate_ends, virtual, shuffle,
  *                   on_event } */
 static int core_new_system(lua_State *L) {
   luaL_checktype(L, 1, LUA_TTABLE);
@@ -106,6 +106,7 @@ static int core_new_system(lua_State *L) {
       .drain_timeout = tpl_nanoseconds(number_option(L, "drain_timeout_ms")),
       .escalate_ends = boolean_option(L, "escalate_ends"),
       .now = h->now,
+      .shuffle = boolean_option(L, "shuffle"),
   };
   h->began = h->now;
   if (tp_system_new(&host, &options, &h->system) != TP_OK) {

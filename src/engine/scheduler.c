@@ -35,18 +35,53 @@ static tp_runnable *take_first(tp_ready_queue *q) {
   return r;
 }
 
+/* Takes out `r`, which stands behind `previous`, or first. */
+static void take_out(tp_ready_queue *q, tp_runnable *previous, tp_runnable *r) {
+  if (previous != NULL) {
+    previous->next = r->next;
+  } else {
+    q->first = r->next;
+  }
+  if (q->last == r) q->last = previous;
+}
+
+/* The actor that is about to restart, or NULL. */
+static const tp_actor *restarting(tp_runnable *r) {
+  if (r->kind != TP_RUN_ACTOR) return NULL;
+  const tp_actor *a = TP_CONTAINER(r, tp_actor, run);
+  return a->phase == TP_PHASE_PRE_RESTART ? a : NULL;
+}
+
+/* Whether `r` restarts with `drawn`, in which case the first in the queue goes first (SUP-5). */
+static bool restarts_with(tp_runnable *r, const tp_actor *drawn) {
+  const tp_actor *a = restarting(r);
+  return a != NULL && a->parent == drawn->parent;
+}
+
+/* Any of them, each as likely as the others. */
+static tp_runnable *take_any(tp_system *s, tp_ready_queue *q) {
+  uint64_t count = 0;
+  for (const tp_runnable *at = q->first; at != NULL; at = at->next) count++;
+  tp_runnable *previous = NULL, *r = q->first;
+  for (uint64_t skip = tp_random(s, count); skip > 0; skip--) {
+    previous = r;
+    r = r->next;
+  }
+  const tp_actor *drawn = restarting(r);
+  if (drawn != NULL) {
+    for (previous = NULL, r = q->first; !restarts_with(r, drawn); r = r->next) previous = r;
+  }
+  take_out(q, previous, r);
+  return r;
+}
+
 void tp_unschedule_run(tp_system *s, tp_runnable *r) {
   if (!r->queued) return;
   tp_ready_queue *q = queue_of(s, r);
   tp_runnable *previous = NULL;
   for (tp_runnable *at = q->first; at != NULL; previous = at, at = at->next) {
     if (at != r) continue;
-    if (previous != NULL) {
-      previous->next = r->next;
-    } else {
-      q->first = r->next;
-    }
-    if (q->last == r) q->last = previous;
+    take_out(q, previous, r);
     r->queued = false;
     return;
   }
@@ -125,12 +160,22 @@ void tp_schedule_children(tp_actor *parent) {
   }
 }
 
-/* Gives the next in the ready queue its turn; true when that is a job at once. */
-static bool take_turn(tp_system *s, tp_job *job) {
-  tp_runnable *r = take_first(&s->ready);
+static bool give_turn(tp_system *s, tp_runnable *r, tp_job *job) {
   if (r->kind == TP_RUN_SLOT) return resume_slot(s, r, job);
   begin_turn(s, TP_CONTAINER(r, tp_actor, run));
   return false;
+}
+
+static bool draw_turn(tp_system *s, tp_job *job) {
+  if (give_turn(s, take_any(s, &s->ready), job)) return true;
+  s->turn_left = 1 + (uint32_t)tp_random(s, s->turn_left);
+  return false;
+}
+
+/* Gives the next in the ready queue its turn; true when that is a job at once. */
+static bool take_turn(tp_system *s, tp_job *job) {
+  if (s->shuffles) return draw_turn(s, job);
+  return give_turn(s, take_first(&s->ready), job);
 }
 
 static bool work_waits(const tp_system *s) {

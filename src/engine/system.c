@@ -39,6 +39,7 @@ int tp_system_new(const tp_host *host, const tp_system_options *options, tp_syst
   s->throughput = options->throughput;
   s->drain_timeout = options->drain_timeout;
   s->escalate_ends = options->escalate_ends;
+  s->shuffles = options->shuffle;
   tp_rng_seed(&s->rng, options->seed);
   tp_list_init(&s->open_slots);
   tp_list_init(&s->resolutions);

@@ -31,6 +31,7 @@ struct tp_system {
   tp_ready_queue due;  /* functions of timers */
   tp_actor *turn;      /* whose turn it is, counted, or NULL */
   uint32_t turn_left;  /* messages it may still handle */
+  bool shuffles;       /* turns are drawn by lot */
   tp_actor *decisions; /* failed actors whose decider is to be asked, the latest first */
   tp_events events;
   tp_timers timers;

@@ -128,6 +128,7 @@ typedef struct tp_system_options {
   tp_time drain_timeout; /* how long tp_terminate lets actors drain (SYS-5) */
   bool escalate_ends;    /* a failure that escalates past the top terminates the system (SUP-10) */
   tp_time now;           /* the time at which the system begins */
+  bool shuffle;          /* for tests: the seed draws whose turn is next, and how long (TK-3) */
 } tp_system_options;
 
 /* Gives a system with its guardians, "/", "/user" and "/system" (SYS-2). */
