@@ -1,5 +1,6 @@
 local troupe = require "troupe"
 local new_kit = require "spec.support.kit"
+local raised_here = require "spec.support.raised_here"
 
 local function ignore() end
 
@@ -295,5 +296,277 @@ describe("dead letters", function()
     kit():settle()
 
     assert.are.equal(0, #list)
+  end)
+
+  describe("that are kept", function()
+    local function keep(n) return kit({ dead_letters = { keep = n } }).system.dead_letters end
+
+    --- Makes a dead letter of each message: "a1" is for the actor "a", which has stopped.
+    local function lose(messages)
+      for _, message in ipairs(messages) do
+        local ref = kit().system:spawn(ignore, message:match("%a+"))
+        ref:stop()
+        kit():settle()
+        ref:tell(message)
+      end
+      kit():settle()
+    end
+
+    local function messages_of(list)
+      local messages = {}
+      for i, letter in ipairs(list) do messages[i] = letter.message end
+      return messages
+    end
+
+    it("DL-5 are listed with what is known of them", function()
+      local kept = keep(10)
+      local message, sender = { "message" }, kit().system:spawn(ignore)
+      local dead = dead_ref()
+      kit():advance(1500)
+
+      dead:tell(message, sender)
+      kit():settle()
+
+      local letter = kept:list()[1]
+      assert.is_true(rawequal(message, letter.message))
+      assert.are.equal(sender, letter.sender)
+      assert.are.equal("troupe://demo/user/dead", letter.recipient)
+      assert.are.equal("stopped", letter.reason)
+      assert.are.equal(1.5, letter.time)
+    end)
+
+    it("DL-5 are the last n, the oldest first", function()
+      local kept = keep(3)
+      lose { "a1", "a2" }
+      assert.are.same({ "a1", "a2" }, messages_of(kept:list()))
+      assert.are.equal(2, kept:count())
+
+      lose { "a3", "a4", "a5", "a6", "a7", "a8" }
+
+      assert.are.same({ "a6", "a7", "a8" }, messages_of(kept:list()))
+      assert.are.equal(3, kept:count())
+    end)
+
+    it("DL-5 are let go of when later ones come, or when they are cleared", function()
+      local kept = keep(2)
+      local dead = dead_ref()
+      local messages = setmetatable({}, { __mode = "v" })
+      local function tell(i)
+        messages[i] = {}
+        dead:tell(messages[i])
+        kit():settle()
+      end
+      for i = 1, 3 do tell(i) end
+      collectgarbage()
+      assert.is_nil(messages[1])
+      assert.is_not_nil(messages[2])
+
+      kept:clear()
+      collectgarbage()
+
+      assert.are.same({}, messages)
+      assert.are.equal(0, kept:count())
+      tell(4)
+      assert.are.equal(1, #kept:list())
+    end)
+
+    it("DL-5 are found by path, exact or with wildcards, and by reason", function()
+      local kept = keep(10)
+      lose { "a1", "ab2", "b3" }
+      kit().system:actor_selection("/user/a/deeper"):tell("nobody")
+      local function found(filter) return messages_of(kept:list(filter)) end
+
+      assert.are.same({ "a1" }, found { path = "/user/a" })
+      assert.are.same({ "a1" }, found { path = "troupe://demo/user/a" })
+      assert.are.same({ "a1", "ab2" }, found { path = "/user/a*" })
+      assert.are.same({ "nobody" }, found { path = "/user/*/*" })
+      assert.are.same({}, found { path = "/user" })
+      assert.are.same({ "nobody" }, found { reason = "unresolved" })
+      assert.are.same({ "a1", "b3" }, found { path = "/user/?", reason = "stopped" })
+      assert.are.same({}, found { path = "/user/a", reason = "unresolved" })
+    end)
+
+    it("DL-5 are as many as wanted, the latest", function()
+      local kept = keep(10)
+      lose { "a1", "b2", "a3", "a4" }
+
+      assert.are.same({ "a3", "a4" }, messages_of(kept:list { limit = 2 }))
+      assert.are.same({ "a1", "a3", "a4" }, messages_of(kept:list { path = "/user/a", limit = 3 }))
+      assert.are.same({ "b2" }, messages_of(kept:list { path = "/user/b", limit = 3 }))
+    end)
+
+    it("DL-5 are not changed by who changes the list", function()
+      local kept = keep(10)
+      lose { "a1", "a2" }
+
+      local list = kept:list()
+      list[1].message, list[2] = "changed", nil
+
+      assert.are.same({ "a1", "a2" }, messages_of(kept:list()))
+    end)
+
+    it("DL-5 are told again, with their senders, to whoever is there now", function()
+      local kept = keep(10)
+      lose { "a1" }
+      local sender = kit():probe()
+      kit().system:actor_selection("/user/c"):tell("c2", sender.ref)
+      local a, c = kit():probe("a"), kit():probe("c")
+
+      assert.are.equal(2, kept:replay())
+
+      a:expect("a1")
+      assert.is_nil(a.last_sender)
+      c:expect("c2")
+      assert.are.equal(sender.ref, c.last_sender)
+      assert.are.equal(0, kept:replay())
+    end)
+
+    it("DL-5 are told again in order, and leave the others in order", function()
+      local kept = keep(5)
+      lose { "b0", "b1", "a1", "b2", "a2", "b3", "a3" }
+      local a, b = kit():probe("a"), kit():probe("b")
+
+      assert.are.equal(2, kept:replay { path = "/user/a", limit = 2 })
+      assert.are.same({ "a2", "a3" }, a:receive_n(2))
+      assert.are.same({ "a1", "b2", "b3" }, messages_of(kept:list()))
+      lose { "c1", "c2", "c3" }
+      assert.are.same({ "b2", "b3", "c1", "c2", "c3" }, messages_of(kept:list()))
+
+      assert.are.equal(2, kept:replay { path = "/user/?", reason = "stopped", limit = 5 })
+      assert.are.same({ "b2", "b3" }, b:receive_n(2))
+    end)
+
+    it("DL-5 are told again to all that a selection selects", function()
+      local kept = keep(10)
+      kit().system:actor_selection("/user/w*"):tell("for all")
+      local probes = { kit():probe("w1"), kit():probe("w2"), kit():probe("other") }
+
+      assert.are.equal(1, kept:replay())
+
+      probes[1]:expect("for all")
+      probes[2]:expect("for all")
+      probes[3]:expect_none(1)
+    end)
+
+    it("DL-5 are dead letters once more when nobody is there, or when it is full", function()
+      local kept = keep(10)
+      lose { "a1", "full2" }
+      local system = kit().system
+      system:spawn(ignore, "full", { mailbox = { capacity = 1, overflow = "reject" } }):tell("fill")
+      local sender = system:spawn(ignore)
+      system:actor_selection("/user/nobody"):tell("nobody3", sender)
+      local list = letters()
+
+      assert.are.equal(0, kept:replay())
+
+      assert.are.same({ "a1", "full2", "nobody3" }, messages_of(list))
+      assert.are.equal(sender, list[3].sender)
+      assert.are.equal("unresolved", list[1].reason)
+      assert.are.equal("troupe://demo/user/a", list[1].recipient)
+      assert.are.equal("mailbox-full", list[2].reason)
+      assert.are.equal("troupe://demo/user/full", list[2].recipient)
+      assert.are.same({ "a1", "full2", "nobody3" }, messages_of(kept:list()))
+    end)
+
+    it("DL-5 are dead letters once more when their actor is stopping", function()
+      local kept = keep(10)
+      lose { "a1" }
+      local ref = kit().system:spawn({
+        receive = ignore,
+        post_stop = function() troupe.sleep(100) end,
+      }, "a")
+      ref:stop()
+      kit():settle()
+
+      kept:replay()
+      kit():settle()
+
+      assert.are.same({ "a1" }, messages_of(kept:list { reason = "stopped" }))
+    end)
+
+    it("DL-5 cannot be told again by a subscriber, which might never end", function()
+      local kept = keep(10)
+      lose { "a1" }
+      local refused = {}
+      kit().system.events:subscribe(function(event)
+        if event.message == "a1" then kit().system:actor_selection("/user/b"):tell("b2") end
+        assert.matches("by a subscriber", raised_here(function() kept:replay() end))
+        refused[#refused + 1] = event.message
+      end, "dead_letter")
+
+      assert.are.equal(0, kept:replay())
+
+      assert.are.same({ "b2", "a1" }, refused)
+      assert.are.same({ "a1", "b2" }, messages_of(kept:list()))
+      assert.are.equal(0, kept:replay { path = "/user/b" })
+    end)
+
+    it("DL-5 are kept whether they are logged or not, and when the system ends", function()
+      local system = kit({ dead_letters = { keep = 10 }, log_level = "off" }).system
+      local ref = system:spawn(function() troupe.sleep(5000) end, "busy")
+      for i = 1, 3 do ref:tell(i) end
+      kit():settle()
+      system:terminate()
+      ref:tell("late")
+
+      assert.are.same({ 2, 3, "late" }, messages_of(system.dead_letters:list()))
+      assert.are.equal(0, system.dead_letters:replay())
+      assert.are.equal(3, system.dead_letters:count())
+    end)
+
+    it("DL-5 do not keep the system from being collected", function()
+      local found = setmetatable({}, { __mode = "k" })
+      local function use_one()
+        local system = troupe.system("demo", { dead_letters = { keep = 10 }, log_level = "off" })
+        found[system] = true
+        local ref = system:spawn(ignore)
+        ref:stop()
+        system:run()
+        ref:tell({ ref }, ref)
+        system:run()
+        assert.are.equal(1, system.dead_letters:count())
+      end
+      use_one()
+      collectgarbage()
+      collectgarbage()
+
+      assert.is_nil(next(found))
+    end)
+
+    it("DL-5 are there by request only, which is said at the caller's line", function()
+      local system = kit().system
+
+      assert.matches("make the system with dead_letters = { keep = n }",
+        raised_here(function() return system.dead_letters end))
+    end)
+
+    it("DL-5 are at least one, which is said at the caller's line", function()
+      local function refusal(options)
+        return raised_here(function() troupe.system("demo", { dead_letters = options }) end)
+      end
+
+      assert.matches("dead_letters.keep must be an integer of at least 1 %(got 0%)",
+        refusal { keep = 0 })
+      assert.matches("dead_letters.keep must be .* %(got nil%)", refusal {})
+      assert.matches("dead_letters must be a table %(got true%)", refusal(true))
+      assert.matches('unknown option "dead_letters.max"', refusal { keep = 1, max = 2 })
+    end)
+
+    it("DL-5 refuse a wrong filter at the caller's line", function()
+      local kept = keep(10)
+
+      for _, method in ipairs { "list", "replay" } do
+        local function refusal(filter)
+          return raised_here(function() kept[method](kept, filter) end)
+        end
+        assert.matches('unknown option "paht"', refusal { paht = "/user/a" })
+        assert.matches("path must be a path such as", refusal { path = "user/a" })
+        assert.matches("path must be a path such as", refusal { path = 42 })
+        assert.matches('must be of the system "demo"', refusal { path = "troupe://other/user/a" })
+        assert.matches("reason must be", refusal { reason = 42 })
+        assert.matches("limit must be an integer of at least 1", refusal { limit = 0 })
+        assert.matches("options must be a table", refusal(42))
+      end
+    end)
   end)
 end)

@@ -71,4 +71,18 @@ function pattern.elements(path)
   return list
 end
 
+--- Whether these elements are those of a path in full.
+---@param elements (string | fun(name: string): boolean)[]
+---@param path string  "troupe://demo/user/a"
+---@return boolean
+function pattern.matches(elements, path)
+  local n = 0
+  for name in path:match("^troupe://[^/]*(.*)$"):gmatch("[^/]+") do
+    n = n + 1
+    local element = elements[n]
+    if element ~= name and (type(element) ~= "function" or not element(name)) then return false end
+  end
+  return n == #elements
+end
+
 return pattern

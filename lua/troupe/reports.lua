@@ -1,6 +1,7 @@
 --- What becomes of the engine's events: they are published to whoever subscribed, and logged.
 --- (LIFE-7, LIFE-8, SUP-8, DL-1, DL-2)
 local core = require "troupe.core"
+local dead_letters = require "troupe.dead_letters"
 local text = require "troupe.text"
 
 local reports = {}
@@ -115,16 +116,21 @@ local fields_of = {
 ---@param log troupe.Log
 ---@param stream troupe.Events
 ---@param later fun(seconds: number, fn: function)  runs a function later, if the system goes on
+---@param kept troupe.DeadLetters?  where dead letters are kept
 ---@return fun(kind: string, ...) dispatch
 ---@return fun(kind: string, event: table) report  for events that the engine knows nothing of
 ---@return fun() flush  says what was held back
-function reports.dispatcher(log, stream, later)
+function reports.dispatcher(log, stream, later, kept)
   local limiter = new_limiter(log, later)
 
   local function report(kind, event)
     if loggers[kind] then loggers[kind](log, event, limiter) end
     if kind == "actor_stopped" then stream:remove(event.ref) end
-    stream:publish(kind, event)
+    if kept and kind == "dead_letter" then
+      dead_letters.keep(kept, event, log.clock(), function() stream:publish(kind, event) end)
+    else
+      stream:publish(kind, event)
+    end
   end
 
   return function(kind, ...) report(kind, fields_of[kind](...)) end, report, limiter.flush

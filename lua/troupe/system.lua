@@ -1,6 +1,7 @@
 --- Systems: made here; their methods, besides those of the core.
 local check = require "troupe.check"
 local core = require "troupe.core"
+local dead_letters = require "troupe.dead_letters"
 local events = require "troupe.events"
 local inspect = require "troupe.inspect"
 local log = require "troupe.log"
@@ -14,6 +15,7 @@ local systems = require "troupe.systems"
 ---@field name string
 ---@field log troupe.Log
 ---@field events troupe.Events
+---@field dead_letters troupe.DeadLetters      those that are kept; raises without the option (DL-5)
 ---@field run fun(self: troupe.System)         until nothing can happen any more (SYS-9)
 ---@field terminate fun(self: troupe.System)   orderly; over on return, but in a handler (SYS-4)
 ---@field stats fun(self: troupe.System): table<string, integer>
@@ -34,6 +36,7 @@ local System = core.system_methods
 ---@field drain_timeout_ms? number  how long terminate() lets actors drain; default 2000, 0: not
 ---@field escalate_to_root? "stop" | "terminate"  what a failure that escalates past a top-level
 ---  actor does: stops that actor (default), or terminates the system (SUP-10)
+---@field dead_letters? { keep: integer }  how many dead letters are kept, the last; default: none
 
 local options_schema = {
   log_level = log.rules.level,
@@ -42,6 +45,7 @@ local options_schema = {
   throughput = check.integer { min = 1, max = 1000000, default = 32 },
   drain_timeout_ms = check.duration { zero = true, default = 2000 },
   escalate_to_root = check.one_of { "stop", "terminate", default = "stop" },
+  dead_letters = check.record { keep = check.integer { min = 1, required = true } },
 }
 
 local name_rule = {
@@ -51,11 +55,12 @@ local name_rule = {
   end,
 }
 
--- Kinds that are logged, whoever subscribes; dead letters only where their level is on.
+-- Kinds that are logged, whoever subscribes; dead letters only where their level is on, or where
+-- they are kept.
 local always = { "actor_failed", "hook_failed", "warning" }
 
 local function interest(state)
-  local kinds = { dead_letter = state.log:enabled("info") }
+  local kinds = { dead_letter = state.dead_letters ~= nil or state.log:enabled("info") }
   for _, kind in ipairs(always) do kinds[kind] = true end
   for kind in next, state.subscribed do kinds[kind] = true end
   if next(state.subscribed) then kinds.actor_stopped = true end -- to unsubscribe what stopped
@@ -94,9 +99,13 @@ function system.new(name, options, mode)
     return core.wall_clock(state.system)
   end, { level = values.log_level, sink = values.log })
   state.events = new_events(state)
+  if values.dead_letters then
+    state.dead_letters = dead_letters.new(state, values.dead_letters.keep)
+  end
   local dispatch
   dispatch, state.report, state.flush = reports.dispatcher(state.log, state.events,
-    function(seconds, fn) core.schedule(state.system, fn, seconds * 1000, 0, true) end)
+    function(seconds, fn) core.schedule(state.system, fn, seconds * 1000, 0, true) end,
+    state.dead_letters)
   state.system = core.new_system {
     name = name,
     seed = values.seed,
@@ -116,6 +125,11 @@ local fields = {
   name = function(state) return state.name end,
   log = function(state) return state.log end,
   events = function(state) return state.events end,
+  dead_letters = function(state)
+    if state.dead_letters then return state.dead_letters end
+    check.fail("system.dead_letters",
+      "none are kept; make the system with dead_letters = { keep = n }", 3)
+  end,
 }
 
 local metatable = core.system_metatable

@@ -6,6 +6,7 @@ local states = setmetatable({}, { __mode = "k" })
 ---@class troupe.SystemState
 ---@field log troupe.Log
 ---@field events troupe.Events
+---@field dead_letters troupe.DeadLetters?  if they are kept
 ---@field name string
 ---@field flush fun()  says what the log has held back
 ---@field report fun(kind: string, event: table)  logs and publishes
