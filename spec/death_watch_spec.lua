@@ -198,6 +198,52 @@ describe("death watch", function()
     assert.matches("a reply ref does not stop", why[2])
     assert.matches("the target must be a ref %(got string%)", why[3])
   end)
+
+  -- CPU time of watching and unwatching n actors, half of which have stopped.
+  local function cost_of_watching(n)
+    local seconds
+    local targets = {}
+    for i = 1, n do
+      targets[i] = kit().system:spawn(ignore)
+      if i % 2 == 0 then targets[i]:stop() end
+    end
+    kit():settle()
+    kit().system:spawn(function(actor)
+      local began = os.clock()
+      for _, target in ipairs(targets) do actor:watch(target) end
+      for _, target in ipairs(targets) do actor:unwatch(target) end
+      seconds = os.clock() - began
+    end):tell("go")
+    kit():settle()
+    for _, target in ipairs(targets) do target:stop() end
+    return seconds
+  end
+
+  it("WATCH-1 costs no more for each when one actor watches many", function()
+    cost_of_watching(1000)
+    local few, many = cost_of_watching(1000), cost_of_watching(32000)
+
+    assert.is_true(many < few * 32 * 6, ("%g s, %g s"):format(few, many))
+  end)
+
+  it("WATCH-5 costs no more for each when many wait for one actor, and leaves nothing", function()
+    local function cost(n)
+      local ref = kit().system:spawn(ignore)
+      kit():settle()
+      local began = os.clock()
+      for _ = 1, n do kit().system:go(function() ref:await_stop(10) end) end
+      kit():settle()
+      local seconds = os.clock() - began
+      assert.are.equal(n, kit().system:inspect(ref).watchers)
+      kit():advance(10)
+      assert.are.equal(0, kit().system:inspect(ref).watchers)
+      return seconds
+    end
+    cost(1000)
+    local few, many = cost(1000), cost(32000)
+
+    assert.is_true(many < few * 32 * 6, ("%g s, %g s"):format(few, many))
+  end)
 end)
 
 describe("killing", function()

@@ -777,4 +777,166 @@ describe("lifecycle", function()
     assert.are.equal("from the new one", (ref:ask("who?")))
     assert.are.equal(0, kit().system:stats().timers)
   end)
+
+  describe("at the edges", function()
+    it("LIFE-4 calls pre_restart or post_stop of an incarnation, never both", function()
+      for _, hooks in ipairs { "both", "post_stop alone" } do
+        for stop, when in pairs {
+          ["from inside"] = function(actor) actor:stop() end,
+          ["from outside"] = function(actor) actor.ref:stop() end,
+        } do
+          local seen = {}
+          local ref = kit().system:spawn({
+            receive = function() error("restart") end,
+            pre_restart = hooks == "both" and function(actor)
+              seen[#seen + 1] = "pre_restart"
+              when(actor)
+            end or nil,
+            post_stop = function(actor)
+              seen[#seen + 1] = "post_stop"
+              when(actor)
+            end,
+          })
+
+          ref:tell("fail")
+          kit():settle()
+
+          assert.are.same({ hooks == "both" and "pre_restart" or "post_stop" }, seen, stop)
+          assert.are.equal("stopped", kit().system:inspect(ref).state)
+        end
+      end
+    end)
+
+    it("DISP-1 a restart uses up a share of the turn", function()
+      local failures, seen = 0, nil
+      kit().system:spawn({
+        pre_start = function(actor)
+          failures = failures + 1
+          if failures > 10000 then return actor:stop() end
+          error("cannot start")
+        end,
+        receive = function() end,
+      }, nil, { supervisor_strategy = troupe.one_for_one { max_restarts = -1 } })
+      kit().system:spawn(function() seen = failures end):tell("my turn")
+
+      kit():settle()
+
+      assert.is_true(seen <= 33, ("waited for %d failures"):format(seen))
+    end)
+
+    it("SUP-3 suspends a child that is spawned below something suspended", function()
+      local seen = {}
+      local ref = kit().system:spawn({
+        receive = function() error("restart") end,
+        pre_restart = function(actor)
+          actor:spawn({
+            pre_start = function() seen[#seen + 1] = "starts" end,
+            receive = function() seen[#seen + 1] = "receives" end,
+          }):tell("mail")
+          troupe.sleep(10)
+          seen[#seen + 1] = "gone"
+        end,
+      }, nil, nil)
+
+      ref:tell("fail")
+      kit():advance(100)
+
+      assert.are.same({ "gone" }, seen)
+    end)
+
+    it("SUP-3 lets such a child go on when the children are kept", function()
+      local seen = {}
+      local ref = kit().system:spawn({
+        receive = function() error("restart") end,
+        stop_children_on_restart = false,
+        pre_restart = function(actor)
+          actor:spawn(function() seen[#seen + 1] = "receives" end):tell("mail")
+          troupe.sleep(10)
+          seen[#seen + 1] = "gone"
+        end,
+        post_restart = function() seen[#seen + 1] = "new" end,
+      })
+
+      ref:tell("fail")
+      kit():advance(100)
+
+      table.sort(seen)
+      assert.are.same({ "gone", "new", "receives" }, seen)
+    end)
+
+    it("SUP-11 kills an actor whose post_restart waits", function()
+      local ref = kit().system:spawn({
+        receive = function() error("restart") end,
+        post_restart = function() troupe.sleep(1000000) end,
+      }, nil, { supervisor_strategy = troupe.one_for_one { max_restarts = 1 } })
+      ref:tell("fail")
+      kit():settle()
+
+      ref:kill()
+      kit():settle()
+
+      assert.are.equal("stopped", kit().system:inspect(ref).state)
+    end)
+
+    it("SUP-4 fails a parent whose post_restart waits when a child escalates", function()
+      local seen = {}
+      local ref = kit().system:spawn({
+        receive = function() error("restart", 0) end,
+        post_restart = function(actor, reason)
+          seen[#seen + 1] = reason
+          if reason ~= "restart" then return end
+          actor:spawn(function() error("escalate", 0) end, nil,
+            { supervisor_strategy = troupe.escalating_strategy }):tell("fail")
+          troupe.sleep(1000)
+          seen[#seen + 1] = "never"
+        end,
+      })
+
+      ref:tell("fail")
+      kit():advance(5000)
+
+      assert.are.same({ "restart", "escalate" }, seen)
+    end)
+
+    it("LIFE-1 pre_start comes first, also for one that is killed before its first turn", function()
+      local seen = {}
+      local ref = kit().system:spawn({
+        pre_start = function() seen[#seen + 1] = "pre_start" end,
+        receive = function(_, message) seen[#seen + 1] = message end,
+      }, nil, { supervisor_strategy = troupe.one_for_one { decider = "resume" } })
+
+      ref:kill()
+      ref:tell("mail")
+      kit():settle()
+
+      assert.are.same({ "pre_start", "mail" }, seen)
+    end)
+
+    it("LIFE-4 runs no post_stop after a pre_start that was resumed, then given up", function()
+      local seen = {}
+      local child
+      local parent = kit().system:spawn({
+        pre_start = function(actor)
+          child = actor:spawn({
+            pre_start = function()
+              troupe.sleep(100)
+              seen[#seen + 1] = "started"
+            end,
+            receive = function() end,
+            post_stop = function() seen[#seen + 1] = "post_stop" end,
+          }, nil, { supervisor_strategy = troupe.one_for_one { decider = "resume" } })
+        end,
+        receive = function(actor) actor:stop(child) end,
+      })
+      kit():settle()
+
+      child:kill()
+      kit():settle()
+      parent:tell("stop it")
+      kit():advance(200)
+
+      assert.are.same({}, seen)
+      assert.are.equal("stopped", kit().system:inspect(child).state)
+    end)
+  end)
 end)

@@ -330,4 +330,24 @@ describe("selection", function()
       assert.are.equal(9999, handled)
     end)
   end)
+
+  it("ERR-2 a wait that is not possible raises at the line of whoever called", function()
+    local seen = {}
+    kit().system:spawn(function(actor)
+      coroutine.wrap(function()
+        local selection = actor.system:actor_selection("/user/x")
+        for i, wait in ipairs {
+          function() selection:resolve_one() end,
+          function() troupe.graceful_stop(actor.ref, 10) end,
+        } do
+          local _, err = pcall(wait)
+          local at = debug.getinfo(wait, "S").linedefined
+          seen[i] = tostring(err):find(("selection_spec.lua:%d: "):format(at), 1, true) ~= nil
+        end
+      end)()
+    end):tell("go")
+    kit():settle()
+
+    assert.are.same({ true, true }, seen)
+  end)
 end)

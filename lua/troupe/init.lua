@@ -11,6 +11,7 @@ local supervision = require "troupe.supervision"
 local system = require "troupe.system"
 
 core.setup {
+  home = debug.getinfo(1, "S").source:match("^(.*)init%.lua$"),
   error_metatable = errors.Error,
   dead_letter_metatable = events.DeadLetter,
   broadcast_metatable = messages.Broadcast,

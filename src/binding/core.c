@@ -1,14 +1,38 @@
 /* troupe.core: what the Lua side of Troupe is built on. Not for users. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "binding.h"
 
 /* ---- Errors and arguments --------------------------------------------------------------- */
 
+static bool begins_with(const char *text, const char *beginning) {
+  return beginning != NULL && strncmp(text, beginning, strlen(beginning)) == 0;
+}
+
+/* Pushes the position of the user's code: as luaL_where, past the frames of our own Lua files. */
+static void push_caller(lua_State *L) {
+  lua_Debug d;
+  lua_pushvalue(L, lua_upvalueindex(1));
+  lua_getiuservalue(L, -1, TPL_CORE_SETUP);
+  if (lua_istable(L, -1)) {
+    lua_getfield(L, -1, "home");
+  } else {
+    lua_pushnil(L); /* before core.setup */
+  }
+  const char *home = lua_tostring(L, -1);
+  int level = 1;
+  while (lua_getstack(L, level, &d) && lua_getinfo(L, "Sl", &d) && begins_with(d.source, home)) {
+    level++;
+  }
+  lua_pop(L, 3);
+  luaL_where(L, level);
+}
+
 int tpl_misuse(lua_State *L, const char *format, ...) {
   va_list arguments;
-  luaL_where(L, 1);
+  push_caller(L);
   va_start(arguments, format);
   lua_pushvfstring(L, format, arguments);
   va_end(arguments);
@@ -75,9 +99,10 @@ static const void *address_field(lua_State *L, const char *name) {
   return address;
 }
 
-/* core.setup{ error_metatable, broadcast_metatable, dead_letter_metatable, signal_metatable, and
- * the functions misuse, fault, broadcast, signal, terminated, initialization_error, task_failed,
- * coroutine_failed }: once, before all else */
+/* core.setup{ home: what the sources of our Lua files begin with, error_metatable,
+ * broadcast_metatable, dead_letter_metatable, signal_metatable, receive_timeout, and the functions
+ * misuse, fault, broadcast, signal, terminated, initialization_error, task_failed,
+ * coroutine_failed, at_rest }: once, before all else */
 static int core_setup(lua_State *L) {
   tpl_core *c = tpl_core_here(L);
   luaL_checktype(L, 1, LUA_TTABLE);

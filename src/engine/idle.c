@@ -5,7 +5,7 @@
 #include "system.h"
 
 void tp_idle_start(tp_actor *a) {
-  if (!tp_has_idle(a)) return;
+  if (!tp_has_idle(a) || a->job != NULL) return;
   tp_idle *i = a->extra->idle;
   if (i->queued || i->timer.place != 0) return;
   tp_time due = tp_time_after(a->ref.system->now, i->timeout);
@@ -62,6 +62,6 @@ int tp_set_receive_timeout(tp_ref *actor, tp_time timeout) {
   }
   tp_idle_stop(a);
   x->idle->timeout = timeout;
-  if (a->job == NULL) tp_idle_start(a); /* else when that ends */
+  tp_idle_start(a);
   return TP_OK;
 }

@@ -23,7 +23,7 @@ void tp_idle_fire(tp_timer *t);
 /* The mark `number` is taken up: whether it counts. */
 bool tp_idle_take(tp_actor *a, int64_t number);
 
-/* The clock starts, unless it runs or its mark is queued. */
+/* The clock starts, unless it runs, or its mark is queued, or the actor is busy. */
 void tp_idle_start(tp_actor *a);
 
 /* The clock stops; a mark that is queued is stale. */

@@ -176,8 +176,12 @@ void tp_actor_restart(tp_actor *a) {
   tp_schedule_run(a->ref.system, &a->run);
 }
 
+/* A restart uses up a share of the turn as a message does, so that failing to start again and again
+ * keeps nobody from theirs. */
 static tp_turn pre_restart(tp_actor *a, tp_job *job) {
+  a->ref.system->turn_left--;
   if (a->started && has_hook(a, TP_HOOK_PRE_RESTART | TP_HOOK_POST_STOP)) {
+    a->started = false; /* it has said goodbye: a stop that comes now runs no post_stop */
     make_hook(a, job, TP_JOB_PRE_RESTART);
     job->reason = a->extra->reason;
     job->envelope.message = a->extra->failed.message;
@@ -400,22 +404,30 @@ void tp_kill(tp_ref *actor) {
   tp_schedule_run(actor->system, &a->run);
 }
 
-/* Fails an actor that was killed, whether it waits or not; one that is starting anew or ending is left
- * alone, one that is suspended waits for its turn. */
+/* Fails an actor that was killed, whether it waits or not. One that is suspended waits for its turn, one
+ * that starts begins to; one that is ending, or whose incarnation is, is left alone. */
 static bool fail_killed(tp_actor *a) {
+  bool starts = a->phase == TP_PHASE_STARTING || a->phase == TP_PHASE_POST_RESTART;
   if ((a->job != NULL && a->waits_for == NULL) || held_back(a)) return false;
+  if (starts && a->job == NULL) return false;
   a->killed = false;
-  if (a->phase != TP_PHASE_RUNNING && a->phase != TP_PHASE_STARTING) return false;
+  if (!starts && a->phase != TP_PHASE_RUNNING) return false;
   tp_supervise(a, tp_fault_value(a->ref.system, "killed", &a->ref), tp_nil(), (tp_envelope){0});
   return true;
 }
 
 /* ---- Turns ----------------------------------------------------------------------------- */
 
+static bool share_is_used(const tp_actor *a) {
+  return a->ref.system->turn_left == 0 &&
+         (a->phase == TP_PHASE_RUNNING || a->phase == TP_PHASE_PRE_RESTART);
+}
+
 tp_turn tp_actor_next(tp_actor *a, tp_job *job) {
   while (a->ref.system->turn == a) { /* what is decided about it may end its turn */
     if (a->killed && fail_killed(a)) continue;
     if (a->job != NULL) return go_on(a, job);
+    if (a->phase == TP_PHASE_PRE_RESTART && share_is_used(a)) return TP_TURN_USED;
     if (a->stop != TP_STOP_NONE && a->phase < TP_PHASE_STOPPING) tp_actor_begin_stop(a, false);
     tp_turn turn;
     switch ((tp_phase)a->phase) {
@@ -427,8 +439,7 @@ tp_turn tp_actor_next(tp_actor *a, tp_job *job) {
       case TP_PHASE_STOPPING: turn = stop(a, job); break;
       default: return TP_TURN_IDLE;
     }
-    bool ended_share = a->phase == TP_PHASE_RUNNING && a->ref.system->turn_left == 0;
-    if (turn != TP_TURN_USED || ended_share) return turn;
+    if (turn != TP_TURN_USED || share_is_used(a)) return turn;
   }
   return TP_TURN_IDLE;
 }

@@ -8,6 +8,7 @@
 #include "mailbox.h"
 #include "scatter.h"
 #include "system.h"
+#include "watch.h"
 
 static tp_slot *new_slot(tp_system *s, tp_ref *target) {
   tp_slot *slot = tp_alloc(s, sizeof *slot);
@@ -65,6 +66,10 @@ static void settle(tp_slot *slot, tp_value value, bool failed, tp_ref *from) {
   slot->outcome = (tp_outcome){failed, value, from};
   if (from != NULL) tp_ref_retain(from);
   tell_waiter(slot);
+  if (slot->notice == NULL) return;
+  tp_watch_notice *notice = slot->notice;
+  slot->notice = NULL;
+  tp_watch_settled(notice); /* may free the slot */
 }
 
 static void fail(tp_slot *slot, const char *code, tp_ref *subject) {

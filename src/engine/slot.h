@@ -28,6 +28,7 @@ typedef struct tp_slot {
   tp_job *job;                /* a job outside any actor that waits here, or NULL */
   void *token;                /* the host's, for whoever waits */
   struct tp_scatter *scatter; /* the scatter of which this is a leg, or NULL */
+  tp_watch_notice *notice;    /* it watches an actor, or NULL */
   uint32_t leg;
   uint32_t requests; /* queued or in hand */
   bool shown;        /* somebody has looked at it, and may have kept it */

@@ -61,14 +61,18 @@ static void suspend_children(tp_actor *a) {
   }
 }
 
+/* The failure is over, and the incarnation goes on; it has started when no hook of its waits. */
+static void carry_on(tp_actor *a) {
+  tp_forget_failure(a);
+  a->phase = TP_PHASE_RUNNING;
+  a->started = a->job == NULL || a->job->kind == TP_JOB_RECEIVE;
+  tp_idle_start(a);
+}
+
 void tp_resume_children(tp_actor *a) {
   for (tp_actor *c = tp_actor_walk(a, a); c != NULL; c = tp_actor_walk(a, c)) {
     if (c->suspended > 0) c->suspended--;
-    if (c->phase == TP_PHASE_FAILED) { /* it had escalated */
-      tp_forget_failure(c);
-      c->phase = TP_PHASE_RUNNING;
-      c->started = true;
-    }
+    if (c->phase == TP_PHASE_FAILED) carry_on(c); /* it had escalated */
     tp_schedule_run(c->ref.system, &c->run);
   }
 }
@@ -148,10 +152,7 @@ static void stop_siblings(tp_actor *a) {
 
 static void resume(tp_actor *a) {
   publish_failure(a, TP_DIRECTIVE_RESUME, NULL);
-  tp_forget_failure(a);
-  a->phase = TP_PHASE_RUNNING;
-  a->started = true;
-  tp_idle_start(a);
+  carry_on(a);
   tp_resume_children(a);
   tp_schedule_run(a->ref.system, &a->run);
 }
@@ -175,13 +176,17 @@ static void restart(tp_actor *a) {
   if (strategy->all_for_one) restart_siblings(a);
 }
 
+static bool may_fail(const tp_actor *a) {
+  return a->phase == TP_PHASE_RUNNING || a->phase == TP_PHASE_STARTING ||
+         a->phase == TP_PHASE_POST_RESTART;
+}
+
 /* The parent fails with the same cause; gives it if so. Past the top of the user's tree, or where
  * the parent is busy ending itself, the actor alone is stopped (SUP-10). */
 static tp_actor *escalate(tp_actor *a) {
   tp_actor *parent = a->parent;
   publish_failure(a, TP_DIRECTIVE_ESCALATE, parent->guardian ? "top-level" : NULL);
-  if (parent->guardian ||
-      (parent->phase != TP_PHASE_RUNNING && parent->phase != TP_PHASE_STARTING)) {
+  if (parent->guardian || !may_fail(parent)) {
     tp_actor_begin_stop(a, false);
     if (parent->guardian && a->ref.system->escalate_ends) tp_terminate(a->ref.system);
     return NULL;

@@ -232,6 +232,7 @@ void tp_system_free(tp_system *s) {
   drop_guardian(s->root);
   tp_timers_fini(s);
   tp_names_fini(s);
+  tp_watches_fini(s);
   tp_ring_pool_fini(s);
   tp_system_drop(s);
 }

@@ -23,6 +23,11 @@ typedef struct tp_names {
   size_t count, size;
 } tp_names;
 
+typedef struct tp_watches { /* of actors, by watcher and target */
+  tp_watch_notice **buckets;
+  size_t count, size;
+} tp_watches;
+
 struct tp_system {
   tp_host host;
   tp_time now;
@@ -40,6 +45,7 @@ struct tp_system {
 
   tp_actor *root, *user, *system; /* guardians, counted */
   tp_names names;
+  tp_watches watches;
   tp_link open_slots;
   tp_link resolutions; /* selections that wait for their actor */
   tp_link ticks;       /* timers of the system itself */

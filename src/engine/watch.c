@@ -16,23 +16,70 @@ void tp_notice_release(tp_watch_notice *n) {
   tp_ref_release(target); /* last: it holds the system */
 }
 
+/* ---- Who watches whom ------------------------------------------------------------------- */
+
+enum { FIRST_BUCKETS = 16 };
+
+/* Uids are given one after another; the multiplier spreads them (Knuth, 1973: multiplicative hash). */
+static tp_watch_notice **bucket_of(tp_watches *t, const tp_actor *watcher, const tp_actor *target) {
+  uint64_t h = (watcher->ref.uid * 31 + target->ref.uid) * 0x9e3779b97f4a7c15u;
+  return &t->buckets[(h >> 32) & (t->size - 1)];
+}
+
+static void insert(tp_watches *t, tp_watch_notice *n) {
+  tp_watch_notice **bucket = bucket_of(t, n->watcher, n->target);
+  n->next = *bucket;
+  *bucket = n;
+}
+
+static int reserve(tp_system *s) {
+  tp_watches *t = &s->watches;
+  if (t->count < t->size) return TP_OK;
+  tp_watches bigger = {.count = t->count, .size = t->size == 0 ? FIRST_BUCKETS : t->size * 2};
+  bigger.buckets = tp_alloc(s, bigger.size * sizeof(tp_watch_notice *));
+  if (bigger.buckets == NULL) return TP_ENOMEM;
+  for (size_t i = 0; i < t->size; i++) {
+    for (tp_watch_notice *n = t->buckets[i], *next; n != NULL; n = next) {
+      next = n->next;
+      insert(&bigger, n);
+    }
+  }
+  tp_watches_fini(s);
+  *t = bigger;
+  return TP_OK;
+}
+
+static tp_watch_notice *find(const tp_actor *watcher, const tp_actor *target) {
+  tp_watches *t = &watcher->ref.system->watches;
+  if (t->count == 0) return NULL;
+  tp_watch_notice *n = *bucket_of(t, watcher, target);
+  while (n != NULL && (n->watcher != watcher || n->target != target)) n = n->next;
+  return n;
+}
+
+static void take_out(tp_watch_notice *n) {
+  tp_watches *t = &n->target->ref.system->watches;
+  tp_watch_notice **link = bucket_of(t, n->watcher, n->target);
+  while (*link != n) link = &(*link)->next;
+  *link = n->next;
+  t->count--;
+}
+
+void tp_watches_fini(tp_system *s) {
+  tp_free(s, s->watches.buckets, s->watches.size * sizeof(tp_watch_notice *));
+  s->watches = (tp_watches){0};
+}
+
+/* ---- Watches ---------------------------------------------------------------------------- */
+
 /* It is over, and so is the count that its being active held. */
 static void end(tp_watch_notice *n) {
   if (!n->active) return;
   n->active = false;
+  if (n->watcher != NULL) take_out(n);
   tp_list_remove(&n->mine);
   tp_list_remove(&n->theirs);
   tp_notice_release(n);
-}
-
-static tp_watch_notice *find(tp_actor *watcher, const tp_actor *target) {
-  if (watcher->extra == NULL) return NULL;
-  tp_link *head = &watcher->extra->watches;
-  for (tp_link *l = head->next; l != head; l = l->next) {
-    tp_watch_notice *n = TP_CONTAINER(l, tp_watch_notice, mine);
-    if (n->target == target) return n;
-  }
-  return NULL;
 }
 
 static tp_watch_notice *new_notice(tp_actor *target) {
@@ -50,9 +97,8 @@ static tp_watch_notice *new_notice(tp_actor *target) {
 /* Tells whoever watches; a notice for which there is no memory is tried again. */
 static void tell(tp_watch_notice *n) {
   tp_list_remove(&n->theirs);
-  if (n->watcher == NULL) {
+  if (n->slot != NULL) {
     tp_slot_settle(n->slot, (tp_value){.type = TP_BOOLEAN, .as.boolean = true}, false, NULL);
-    end(n);
     return;
   }
   tp_notice_retain(n);
@@ -82,7 +128,8 @@ int tp_watch(tp_ref *watcher, tp_ref *target, tp_value message, bool custom) {
     tp_value_release(watcher->system, message);
     return TP_OK; /* nobody is left to be told */
   }
-  if (!known && (tp_actor_extra(w) == NULL || (n = new_notice(t)) == NULL)) {
+  bool room = known || (tp_actor_extra(w) != NULL && reserve(watcher->system) == TP_OK);
+  if (!room || (!known && (n = new_notice(t)) == NULL)) {
     tp_value_release(watcher->system, message);
     return TP_ENOMEM;
   }
@@ -91,6 +138,8 @@ int tp_watch(tp_ref *watcher, tp_ref *target, tp_value message, bool custom) {
   n->custom = custom;
   if (known) return TP_OK;
   n->watcher = w;
+  insert(&watcher->system->watches, n);
+  watcher->system->watches.count++;
   tp_list_append(&w->extra->watches, &n->mine);
   int status = begin(n);
   if (status != TP_OK) end(n);
@@ -102,25 +151,16 @@ void tp_unwatch(tp_ref *watcher, tp_ref *target) {
   if (n != NULL) end(n);
 }
 
-/* Those whose slot has timed out go. */
-static void sweep(tp_actor *target) {
-  if (target->extra == NULL) return;
-  tp_link *head = &target->extra->watchers, *next;
-  for (tp_link *l = head->next; l != head; l = next) {
-    next = l->next;
-    tp_watch_notice *n = TP_CONTAINER(l, tp_watch_notice, theirs);
-    if (n->slot != NULL && tp_slot_settled(n->slot)) end(n);
-  }
-}
+void tp_watch_settled(tp_watch_notice *n) { end(n); }
 
 int tp_await_stop(tp_ref *target, tp_time timeout, tp_ref **slot) {
   int status = tp_slot_new(target->system, timeout, false, slot);
   if (status != TP_OK) return status;
-  sweep(tp_actor_of(target));
   tp_watch_notice *n = new_notice(tp_actor_of(target));
   if (n != NULL) {
     n->slot = *slot;
     tp_ref_retain(*slot);
+    tp_slot_of(*slot)->notice = n;
     status = begin(n);
     if (status == TP_OK) return TP_OK;
     end(n);

@@ -12,18 +12,22 @@
 
 struct tp_watch_notice {
   uint32_t count;
-  bool active;       /* neither taken back nor delivered */
-  bool custom;       /* `message` stands for the notice */
-  tp_actor *watcher; /* NULL: `slot` watches */
-  tp_ref *slot;      /* counted */
-  tp_actor *target;  /* counted */
-  tp_link mine;      /* in the watcher's list, while active */
+  bool active;           /* neither taken back nor delivered */
+  bool custom;           /* `message` stands for the notice */
+  tp_actor *watcher;     /* NULL: `slot` watches */
+  tp_watch_notice *next; /* in its bucket, while active, if an actor watches */
+  tp_ref *slot;          /* counted */
+  tp_actor *target;      /* counted */
+  tp_link mine;          /* in the watcher's list, while active */
   tp_link theirs; /* in the target's list, while it lives; in the system's, while memory is out */
   tp_value message;
 };
 
 void tp_notice_retain(tp_watch_notice *n);
 void tp_notice_release(tp_watch_notice *n);
+
+/* The slot that watched has settled. */
+void tp_watch_settled(tp_watch_notice *n);
 
 /* The notice is taken up: true and `out` (to be released) when it counts. */
 bool tp_notice_take(tp_watch_notice *n, tp_value *out);
@@ -33,6 +37,9 @@ void tp_watchers_tell(tp_actor *a);
 
 /* Ends the watches of an actor that has stopped, and those on it, without telling anybody. */
 void tp_watches_end(tp_actor *a);
+
+/* Frees the table of watches. */
+void tp_watches_fini(tp_system *s);
 
 /* Tells what could not be told for want of memory. */
 void tp_watches_retry(tp_system *s);
