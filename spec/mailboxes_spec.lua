@@ -178,6 +178,26 @@ describe("mailboxes", function()
       }, dropped)
     end)
 
+    for _, policy in ipairs { "drop-head", "drop-new", "reject" } do
+      it("MBX-6 publishes no loss of an event, which would make another: " .. policy, function()
+        local events = kit().system.events
+        local waiting = kit().system:spawn(function() troupe.sleep(1000) end, "waiting",
+          { mailbox = { capacity = 1, overflow = policy } })
+        local published = 0
+        events:subscribe(waiting, "message_dropped")
+        events:subscribe(function()
+          published = published + 1
+          if published == 10000 then events:unsubscribe(waiting) end -- or it would never end
+        end, "message_dropped")
+        local full = kit().system:spawn(function() end, nil, { mailbox = { capacity = 1 } })
+        for i = 1, 4 do full:tell(i) end
+
+        kit():settle()
+
+        assert.are.equal(3, published)
+      end)
+    end
+
     it("MBX-6 counts what it sheds and refuses, by policy", function()
       local function dropped() return kit().system:stats().dropped end
       assert.are.same({ ["drop-head"] = 0, ["drop-new"] = 0, reject = 0 }, dropped())

@@ -153,6 +153,7 @@ static void dropped(tp_actor *a, tp_value message, tp_ref *sender) {
   tp_extra *x = tp_actor_extra(a);
   if (x != NULL) x->dropped++;
   a->ref.system->dropped[policy]++;
+  if ((message.flags & TP_UNLAMENTED) != 0) return; /* an event: telling of it would make another */
   tp_events_publish(a->ref.system, &(tp_event){.kind = TP_EVENT_DROPPED,
                                                .code = names[policy],
                                                .subject = &a->ref,
