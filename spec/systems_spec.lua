@@ -439,7 +439,7 @@ describe("systems", function()
     end)
 
     it("SYS-8 may be freed without its finalizer, as deep in the C stack", function()
-      local output, status = child [[
+      local output = child [[
         local troupe = require "troupe"
         local systems = {}
         collectgarbage("stop")
@@ -455,8 +455,8 @@ describe("systems", function()
         print("ended")
       ]]
 
-      assert.are.equal("false\tC stack overflow\nended\n", output)
-      assert.are.equal(0, status)
+      -- What it held is lost with it: a leak checker has something to say after this.
+      assert.matches("^false\tC stack overflow\nended\n", output)
     end)
 
     it("SYS-8 is torn down when nothing in it has run", function()
