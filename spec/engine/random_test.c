@@ -114,8 +114,55 @@ static void wait_for_any(host *h, chaos *c, tp_job *job, host_step then) {
   host_wait(h, job, slot, then);
 }
 
+static tp_ref *any_actor(chaos *c) {
+  tp_ref *r = any_ref(c);
+  return r != NULL && tp_ref_is_actor(r) ? r : NULL;
+}
+
+static void watch_any(host *h, chaos *c, tp_ref *self) {
+  tp_ref *target = any_actor(c);
+  if (target == NULL || target == self) return;
+  switch (any(c, 3)) {
+    case 0: tp_watch(self, target, tp_nil(), false); break;
+    case 1: tp_watch(self, target, any_value(h, c), true); break;
+    default: tp_unwatch(self, target); break;
+  }
+}
+
+static void kill_any(chaos *c) {
+  tp_ref *r = any_actor(c);
+  if (r != NULL) tp_kill(r);
+}
+
+static void await_any_stop(chaos *c) {
+  tp_ref *slot = NULL;
+  tp_ref *target = any_actor(c);
+  if (target == NULL) return;
+  tp_await_stop(target, (tp_time)any(c, 50) * MS, &slot);
+  remember(c, slot);
+}
+
+static void go_on(host *h, tp_job *job);
+
+/* What concerns an actor's own mail. */
+static void turn_over(host *h, chaos *c, tp_ref *self) {
+  switch (any(c, 5)) {
+    case 0: tp_become(self, any(c, 3) == 0 ? tp_nil() : host_code(h, go_on)); break;
+    case 1: tp_unstash_all(self); break;
+    case 2:
+      tp_set_receive_timeout(self, any(c, 3) == 0 ? TP_NEVER : (tp_time)(1 + any(c, 20)) * MS);
+      break;
+    default: tp_stash(self); break;
+  }
+}
+
 static void act(host *h, chaos *c, tp_ref *self) {
-  switch (any(c, 9)) {
+  switch (any(c, 12)) {
+    case 9: watch_any(h, c, self); break;
+    case 10: turn_over(h, c, self); break;
+    case 11:
+      if (any(c, 4) == 0) kill_any(c);
+      break;
     case 0: spawn_any(h, c, self); break;
     case 1: start_any_timer(h, c, self); break;
     case 2: cancel_any_timer(c); break;
@@ -184,7 +231,9 @@ static void make_behaviors(host *h, chaos *c) {
       .keep_children = any(c, 2) == 0,
       .capacity = any(c, 2) == 0 ? 1 + (uint32_t)any(c, 4) : 0,
       .overflow = (tp_overflow)any(c, 3),
+      .stash_capacity = 4,
       .own = {.given = true,
+              .all_for_one = any(c, 4) == 0,
               .directive = TP_DIRECTIVE_RESTART,
               .decider = host_code(h, decide_any),
               .max_restarts = 5,
@@ -207,7 +256,9 @@ static void make_behaviors(host *h, chaos *c) {
 static void step_from_outside(host *h, chaos *c) {
   tp_tick *t = NULL;
   tp_ref *slot = NULL;
-  switch (any(c, 12)) {
+  switch (any(c, 14)) {
+    case 12: kill_any(c); break;
+    case 13: await_any_stop(c); break;
     case 0:
     case 1:
     case 2: spawn_any(h, c, NULL); break;

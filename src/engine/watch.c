@@ -153,20 +153,27 @@ void tp_unwatch(tp_ref *watcher, tp_ref *target) {
 
 void tp_watch_settled(tp_watch_notice *n) { end(n); }
 
-int tp_await_stop(tp_ref *target, tp_time timeout, tp_ref **slot) {
-  int status = tp_slot_new(target->system, timeout, false, slot);
+int tp_await_stop(tp_ref *target, tp_time timeout, tp_ref **out) {
+  tp_ref *slot;
+  int status = tp_slot_new(target->system, timeout, false, &slot);
   if (status != TP_OK) return status;
   tp_watch_notice *n = new_notice(tp_actor_of(target));
-  if (n != NULL) {
-    n->slot = *slot;
-    tp_ref_retain(*slot);
-    tp_slot_of(*slot)->notice = n;
-    status = begin(n);
-    if (status == TP_OK) return TP_OK;
-    end(n);
+  if (n == NULL) {
+    tp_ref_release(slot);
+    return TP_ENOMEM;
   }
-  tp_ref_release(*slot);
-  return TP_ENOMEM;
+  n->slot = slot;
+  tp_ref_retain(slot);
+  tp_slot_of(slot)->notice = n;
+  status = begin(n);
+  if (status == TP_OK) {
+    *out = slot;
+  } else {
+    tp_slot_of(slot)->notice = NULL;
+    end(n);
+    tp_ref_release(slot);
+  }
+  return status;
 }
 
 bool tp_notice_take(tp_watch_notice *n, tp_value *out) {
