@@ -14,17 +14,6 @@ static bool is_request(const tp_ref *sender) {
   return sender != NULL && sender->kind == TP_REF_SLOT;
 }
 
-bool tp_mail_counts(tp_value message) {
-  switch ((tp_type)message.type) {
-    case TP_TICK:
-    case TP_NOTICE:
-    case TP_TERMINATED:
-    case TP_IDLE:
-    case TP_RECEIVE_TIMEOUT: return false;
-    default: return !tp_value_is_signal(message);
-  }
-}
-
 /* Warns of a mailbox that has grown deep, and at each doubling after; anew once it has been empty
  * (MBX-8). */
 static void note_depth(tp_actor *a) {

@@ -20,7 +20,11 @@ void tp_mail_hold(const tp_envelope *e);
 
 /* Whether a message is user mail, which a bound may shed. What the engine itself has to say cannot be
  * said again (MBX-5). */
-bool tp_mail_counts(tp_value message);
+static inline bool tp_mail_counts(tp_value message) {
+  const uint32_t ours = 1u << TP_TICK | 1u << TP_NOTICE | 1u << TP_TERMINATED | 1u << TP_IDLE |
+                        1u << TP_RECEIVE_TIMEOUT;
+  return (1u << message.type & ours) == 0 && !tp_value_is_signal(message);
+}
 
 /* Takes the oldest out; there must be one. */
 tp_envelope tp_mail_pop(tp_actor *a);
