@@ -898,6 +898,28 @@ describe("lifecycle", function()
       assert.are.same({ "restart", "escalate" }, seen)
     end)
 
+    it("LIFE-8 tells the cause of a restart whose post_restart was killed and resumed", function()
+      local restarted = {}
+      kit().system.events:subscribe(function(event)
+        restarted[#restarted + 1] = event.reason.name
+      end, "actor_restarted")
+      local ref = kit().system:spawn({
+        receive = function() error(troupe.error("Cause", "of the restart")) end,
+        post_restart = function() troupe.sleep(10) end,
+      }, nil, {
+        supervisor_strategy = troupe.one_for_one {
+          decider = function(reason) return reason.name == "Cause" and "restart" or "resume" end,
+        },
+      })
+      ref:tell("fail")
+      kit():settle()
+
+      ref:kill()
+      kit():advance(10)
+
+      assert.are.same({ "ActorKilledError" }, restarted)
+    end)
+
     it("LIFE-1 pre_start comes first, also for one that is killed before its first turn", function()
       local seen = {}
       local ref = kit().system:spawn({

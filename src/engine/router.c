@@ -195,7 +195,8 @@ static bool may_respawn(tp_actor *a) {
 
 void tp_router_routee_gone(tp_actor *a, const tp_actor *routee) {
   unsigned number;
-  if (!may_respawn(a) || sscanf(routee->label.name, "routee-%u", &number) != 1) return;
+  if (!routee->named || !may_respawn(a) || sscanf(routee->label.name, "routee-%u", &number) != 1)
+    return;
   if (spawn_routee(a, number) != TP_OK) {
     tp_events_publish(
         a->ref.system,

@@ -61,11 +61,12 @@ static void suspend_children(tp_actor *a) {
   }
 }
 
-/* The failure is over, and the incarnation goes on; it has started when no hook of its waits. */
+/* The incarnation goes on; it has started when no hook of its waits. If one does it is still the
+ * failure's, which a restart is told with. */
 static void carry_on(tp_actor *a) {
-  tp_forget_failure(a);
   a->phase = TP_PHASE_RUNNING;
   a->started = a->job == NULL || a->job->kind == TP_JOB_RECEIVE;
+  if (a->started) tp_forget_failure(a);
   tp_idle_start(a);
 }
 
