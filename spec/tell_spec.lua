@@ -1,4 +1,5 @@
 local troupe = require "troupe"
+local testkit = require "troupe.testkit"
 local new_kit = require "spec.support.kit"
 local raised_here = require "spec.support.raised_here"
 
@@ -134,6 +135,131 @@ describe("tell and sender", function()
 
     assert.are.equal("hello!", seen[1])
     assert.are.equal(echo, seen[2])
+  end)
+
+  describe("forward", function()
+    --- An actor that passes all its mail on.
+    local function pass_on_to(ref)
+      return kit().system:spawn(function(actor) actor:forward(ref) end)
+    end
+
+    local function letters()
+      local list = {}
+      kit().system.events:subscribe(function(event)
+        list[#list + 1] = ("%s %s"):format(event.message, event.reason)
+      end, "dead_letter")
+      return list
+    end
+
+    it("TELL-3 passes the message in hand on, unchanged, with its sender", function()
+      local message, got = { "mail" }, nil
+      local me = kit().system:spawn(ignore)
+      local last = kit().system:spawn(function(actor, m) got = { m, actor.sender } end)
+
+      pass_on_to(pass_on_to(last)):tell(message, me)
+      kit():settle()
+
+      assert.is_true(rawequal(message, got[1]))
+      assert.are.equal(me, got[2])
+    end)
+
+    it("TELL-3 has the receiver answer an ask", function()
+      local echo = kit().system:spawn(function(actor, m) actor:reply("echo of " .. m) end, "echo")
+
+      local value, _, from = pass_on_to(echo):ask("mail")
+
+      assert.are.equal("echo of mail", value)
+      assert.are.equal(echo, from)
+    end)
+
+    it("TELL-3 has the receiver answer, also when the actor has stopped meanwhile", function()
+      local slow = kit().system:spawn(function(actor, m)
+        troupe.sleep(50)
+        actor:reply(m)
+      end)
+      local ref = kit().system:spawn(function(actor)
+        actor:forward(slow)
+        actor:stop()
+      end)
+
+      assert.are.equal("mail", (ref:ask("mail")))
+    end)
+
+    it("ASK-7 fails an ask at once when whoever it was forwarded to stops", function()
+      local quits = kit().system:spawn(function(actor)
+        troupe.sleep(10)
+        actor:stop()
+      end, "quits")
+      quits:tell("stop")
+      kit():settle()
+
+      local _, err = pass_on_to(quits):ask("mail")
+
+      assert.are.equal("ActorStoppedError", err.name)
+      assert.are.equal("troupe://demo/user/quits", err.path)
+      assert.are.equal(10, kit():now())
+    end)
+
+    it("ASK-7 fails an ask at once that is forwarded to a stopped actor, during a wait", function()
+      local dead = kit().system:spawn(ignore, "dead")
+      dead:stop()
+      local ref = kit().system:spawn(function(actor)
+        actor:forward(dead)
+        troupe.sleep(50)
+      end)
+
+      local _, err = ref:ask("mail")
+
+      assert.are.equal("troupe://demo/user/dead", err.path)
+      assert.are.equal(0, kit():now())
+    end)
+
+    it("MBX-3 dead-letters what a mailbox refuses, and fails an ask at once", function()
+      local list = letters()
+      local full = kit().system:spawn(function() troupe.sleep(50) end, "full",
+        { mailbox = { capacity = 1, overflow = "reject" } })
+      local ref = pass_on_to(full)
+      full:tell("in hand")
+      kit():settle()
+      full:tell("queued")
+
+      ref:tell("too much")
+      local _, err = ref:ask("question")
+
+      assert.are.same({ "too much mailbox-full" }, list)
+      assert.are.equal("MailboxFullError", err.name)
+      assert.are.equal(0, kit():now())
+    end)
+
+    it("TELL-3 refuses what is no actor of its system", function()
+      local other = testkit.system("other")
+      local stranger = other.system:spawn(ignore)
+      local ref = kit().system:spawn(function(actor)
+        assert.matches("must be a ref", raised_here(function() actor:forward("b") end))
+        assert.matches("another system", raised_here(function() actor:forward(stranger) end))
+        local reply = actor.sender
+        assert.matches("reply ref", raised_here(function() actor:forward(reply) end))
+        actor:reply("checked")
+      end)
+
+      assert.are.equal("checked", (ref:ask("go")))
+      other.system:terminate()
+    end)
+
+    it("TELL-3 refuses to forward when no message is in hand, in a hook or later", function()
+      local kept, why
+      local echo = kit().system:spawn(ignore)
+      kit().system:spawn({
+        pre_start = function(actor)
+          why = raised_here(function() actor:forward(echo) end)
+        end,
+        receive = function(actor) kept = actor end,
+      }):tell("go")
+      kit():settle()
+
+      assert.matches("no message is in hand", why)
+      assert.matches("no message is in hand", raised_here(function() kept:forward(echo) end))
+    end)
   end)
 
   it("TELL-4 keeps the sender through a wait, whoever else tells meanwhile", function()

@@ -22,6 +22,7 @@ local timers = require "troupe.timers"
 ---@field unstash_all fun(self: troupe.Actor)  puts all that is aside back in front
 ---@field set_receive_timeout fun(self: troupe.Actor, ms: number?)  tells it troupe.ReceiveTimeout
 ---  after `ms` without user mail, again and again; nil: no more (TMR-7)
+---@field forward fun(self: troupe.Actor, ref: troupe.Ref)  tells it the message in hand (TELL-3)
 ---@field watch fun(self: troupe.Actor, ref: troupe.Ref): troupe.Ref  (WATCH-1)
 ---@field watch_with fun(self: troupe.Actor, ref: troupe.Ref, message: any): troupe.Ref
 ---@field unwatch fun(self: troupe.Actor, ref: troupe.Ref)

@@ -71,6 +71,11 @@ static void ask_b(host *h, tp_job *job) {
   host_wait(h, job, slot, answer_with_nil);
 }
 
+static void forward_to_b(host *h, tp_job *job) {
+  tp_ref *b = host_at(h, "/user/b");
+  if (b != NULL) tp_forward(job->actor, b, 2);
+}
+
 static void decide_restart(host *h, tp_job *job) { host_decide(h, job, TP_DIRECTIVE_RESTART); }
 
 static void pick_two(host *h, tp_job *job) {
@@ -307,6 +312,17 @@ static void routers(host *h) {
   use_pool(h, TP_ROUTE_CUSTOM, TP_ROUTEE_REMOVE);
 }
 
+static void forwards(host *h) {
+  want_everything(h);
+  tp_ref *a = host_spawn(h, forward_to_b, "a");
+  tp_ref *b = host_spawn(h, host_echo, "b");
+  for (int i = 0; i < 4; i++) host_ask(h, a, host_value(h, i), 1000);
+  host_run(h);
+  host_ask(h, a, host_value(h, 5), 1000);
+  stop(b);
+  host_advance(h, 2000);
+}
+
 static void scatters(host *h) { use_pool(h, TP_ROUTE_FIRST_COMPLETED, TP_ROUTEE_RESPAWN); }
 
 static void scatter_to(host *h, host_step step) {
@@ -447,6 +463,7 @@ int main(void) {
       SCENARIO("SUP-12 waits survive a lack of memory", waits),
       SCENARIO("SUP-12 dead letters survive a lack of memory", dead_letters),
       SCENARIO("SUP-12 routers survive a lack of memory", routers),
+      SCENARIO("SUP-12 forwards survive a lack of memory", forwards),
       SCENARIO("SUP-12 scatters survive a lack of memory", scatters),
       SCENARIO("SUP-12 failing scatters survive a lack of memory", failing_scatters),
       SCENARIO("SUP-12 stashes survive a lack of memory", stashes),

@@ -146,11 +146,15 @@ static void go_on(host *h, tp_job *job);
 
 /* What concerns an actor's own mail. */
 static void turn_over(host *h, chaos *c, tp_ref *self) {
-  switch (any(c, 5)) {
+  tp_ref *other = any_actor(c);
+  switch (any(c, 6)) {
     case 0: tp_become(self, any(c, 3) == 0 ? tp_nil() : host_code(h, go_on)); break;
     case 1: tp_unstash_all(self); break;
     case 2:
       tp_set_receive_timeout(self, any(c, 3) == 0 ? TP_NEVER : (tp_time)(1 + any(c, 20)) * MS);
+      break;
+    case 3:
+      if (other != NULL) tp_forward(self, other, 1 + (uint32_t)any(c, 3));
       break;
     default: tp_stash(self); break;
   }
@@ -229,6 +233,7 @@ static void make_behaviors(host *h, chaos *c) {
       .code = host_code(h, go_on),
       .hooks = (uint32_t)any(c, HOST_ALL_HOOKS + 1),
       .keep_children = any(c, 2) == 0,
+      .drain_children = any(c, 2) == 0,
       .capacity = any(c, 2) == 0 ? 1 + (uint32_t)any(c, 4) : 0,
       .overflow = (tp_overflow)any(c, 3),
       .stash_capacity = 4,

@@ -140,6 +140,7 @@ static tp_behavior *behavior_of(lua_State *L, tpl_host *h, int receive, int reci
     spec.overflow = (tp_overflow)choice_field(L, recipe, "overflow", tpl_overflows);
     spec.stash_capacity = (uint32_t)number_field(L, recipe, "stash_capacity", STASH_CAPACITY);
     spec.keep_children = boolean_field(L, recipe, "keep_children");
+    spec.drain_children = boolean_field(L, recipe, "drain_children");
     read_supervision(L, recipe, "own", &spec.own);
     read_supervision(L, recipe, "children", &spec.children);
     read_routing(L, recipe, &spec);

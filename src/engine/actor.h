@@ -74,7 +74,7 @@ typedef struct tp_actor {
   bool closed;           /* takes no more mail */
   bool abandon;          /* the job that waits is to be closed */
   bool killed;           /* is to fail in its turn (SUP-11) */
-  bool drains;           /* its routees finish their mail before they stop */
+  bool drains;           /* its children finish their mail before they stop */
   bool children_told;    /* to stop */
   bool started;          /* pre_start of this incarnation has ended */
   bool guardian;

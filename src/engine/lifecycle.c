@@ -242,6 +242,12 @@ void tp_actor_close(tp_actor *a) {
   if (a->parent != NULL && a->parent->router != NULL) tp_router_routee_closed(a->parent, a);
 }
 
+/* RTR-13, SG-8, BOS-1 */
+static bool drains_children(const tp_actor *a) {
+  if (a->router != NULL) return !tp_router_gathers(a);
+  return a->behavior != NULL && tp_behavior_look(a->behavior)->drain_children;
+}
+
 void tp_actor_begin_stop(tp_actor *a, bool drain) {
   assert(a->phase < TP_PHASE_STOPPING);
   tp_actor_close(a);
@@ -251,7 +257,7 @@ void tp_actor_begin_stop(tp_actor *a, bool drain) {
   a->abandon = a->job != NULL;
   end_timers(a);
   a->children_told = false;
-  a->drains = drain && a->router != NULL && !tp_router_gathers(a); /* RTR-13, SG-8 */
+  a->drains = drain && drains_children(a);
   if (a->router != NULL) tp_router_close(a);
   tp_schedule_run(a->ref.system, &a->run);
 }

@@ -213,6 +213,22 @@ int tp_tell(tp_ref *target, tp_value message, tp_ref *sender) {
   return deliver(tp_actor_of(target), message, sender);
 }
 
+int tp_forward(tp_ref *actor, tp_ref *target, uint32_t most) {
+  const tp_job *job = tp_actor_of(actor)->job;
+  tp_actor *t = tp_actor_of(target);
+  if (job == NULL || job->kind != TP_JOB_RECEIVE) return TP_EIDLE;
+  tp_envelope e = job->envelope;
+  int status = TP_EFULL;
+  tp_mail_let_go(&e); /* the target answers for the request from here on, also by refusing it */
+  if (t->bounded < most) {
+    tp_value_retain(actor->system, e.message);
+    status = tp_tell(target, e.message, e.sender);
+  }
+  if (status == TP_EFULL) tp_mail_refused(t, e.message, e.sender, "mailbox-full");
+  tp_mail_hold(&e); /* until the job is done */
+  return status == TP_ENOMEM ? TP_ENOMEM : TP_OK;
+}
+
 int tp_reply(tp_ref *target, tp_value value, bool failed, tp_ref *from) {
   if (!target->system->freed && target->kind == TP_REF_SLOT) {
     tp_slot_settle(target, value, failed, from);

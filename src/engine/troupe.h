@@ -234,6 +234,7 @@ typedef struct tp_behavior_spec {
   tp_overflow overflow;
   uint32_t stash_capacity; /* messages that may be set aside (STASH-1) */
   bool keep_children;      /* children survive a restart (LIFE-5) */
+  bool drain_children;     /* they finish their mail before they stop, when it drains (BOS-1) */
   tp_supervision own;      /* of an actor with this behavior; decider taken */
   tp_supervision children; /* of its children, where they say nothing; decider taken */
 
@@ -321,6 +322,11 @@ int tp_tell(tp_ref *target, tp_value message, tp_ref *sender);
 /* Answers `target`, the sender of a message, with `value` (taken). It may be a slot or an actor; the
  * errors are those of tp_tell. `from` (borrowed, or NULL) is who answers. A value that is an error, or `failed`, fails an ask (ASK-5). */
 int tp_reply(tp_ref *target, tp_value value, bool failed, tp_ref *from);
+
+/* Tells `target`, an actor (borrowed), the message that `actor` has in hand, with its sender; whoever
+ * was asked is now `target`. What does not get in is a dead letter, or its asker is told: that is so
+ * from `most` messages on that wait in `target`, and when its mailbox refuses. TP_EIDLE, TP_ENOMEM. */
+int tp_forward(tp_ref *actor, tp_ref *target, uint32_t most);
 
 int tp_stop(tp_ref *actor);        /* after the mail it has (STOP-1); TP_ENOMEM */
 void tp_stop_now(tp_ref *actor);   /* hard: without its mail, abandoning a wait (STOP-2) */
