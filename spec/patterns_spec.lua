@@ -18,6 +18,613 @@ local function assert_refused(make, options, name, values)
   end
 end
 
+describe("a circuit breaker", function()
+  local kit = new_kit.each(before_each, after_each)
+
+  local function new(options)
+    options = options or {}
+    options.max_failures = options.max_failures or 2
+    options.reset_timeout_ms = options.reset_timeout_ms or 1000
+    return troupe.circuit_breaker(options)
+  end
+
+  local function fail() return nil, "broken" end
+
+  --- Makes a call in a task of its own, and gives what that gave.
+  local function call(breaker, fn, ...)
+    return kit():async(breaker.call, breaker, fn, ...):await()
+  end
+
+  --- One that has failed often enough.
+  local function new_open(options)
+    local breaker = new(options)
+    while breaker:state() == "closed" do call(breaker, fail) end
+    return breaker
+  end
+
+  local function new_half_open(options)
+    local breaker = new_open(options)
+    kit():advance(1000)
+    return breaker
+  end
+
+  --- Waits, then does what `what` says: give "found", fail, or raise.
+  local function after(ms, what)
+    return function()
+      troupe.sleep(ms)
+      if what == "raise" then error("raised", 0) end
+      if what == "fail" then return nil, "broken" end
+      return "found"
+    end
+  end
+
+  local function assert_refuses(breaker, remaining_ms)
+    local called = false
+    local value, err = call(breaker, function() called = true end)
+    assert.is_nil(value)
+    assert.is_true(troupe.is_error(err, "CircuitBreakerOpenError"))
+    assert.are.equal(remaining_ms, err.remaining_ms)
+    assert.is_false(called)
+  end
+
+  describe("that is closed", function()
+    it("CB-1 calls the function with its arguments, and gives all that it returns", function()
+      local breaker = new()
+
+      local results = table.pack(call(breaker, function(...) return nil, nil, ... end, "a", nil))
+
+      assert.are.same({ nil, nil, "a", nil, n = 4 }, results)
+      assert.are.equal("closed", breaker:state())
+    end)
+
+    it("CB-1 gives the error of a call that failed", function()
+      assert.are.same({ nil, "broken" }, { call(new(), fail) })
+    end)
+
+    it("CB-1 opens with the last of max_failures failures", function()
+      local breaker = new { max_failures = 3 }
+      call(breaker, fail)
+      call(breaker, fail)
+      assert.are.equal("closed", breaker:state())
+
+      call(breaker, fail)
+
+      assert.are.equal("open", breaker:state())
+    end)
+
+    it("CB-1 begins to count anew after a success", function()
+      local breaker = new { max_failures = 2 }
+      for _ = 1, 3 do
+        call(breaker, fail)
+        call(breaker, function() return "found" end)
+      end
+
+      assert.are.equal("closed", breaker:state())
+    end)
+
+    it("CB-1 takes nothing, or a value with something after it, for a success", function()
+      local breaker = new { max_failures = 1 }
+
+      call(breaker, function() end)
+      call(breaker, function() return "found", "in the cache" end)
+      call(breaker, function() return false, "not there" end)
+
+      assert.are.equal("closed", breaker:state())
+    end)
+
+    it("CB-1 raises on what the function raised, unchanged, and counts it", function()
+      local breaker = new { max_failures = 1 }
+      local reason = { "reason" }
+
+      local _, raised = call(breaker, function() error(reason) end)
+
+      assert.is_true(rawequal(reason, raised))
+      assert.are.equal("open", breaker:state())
+    end)
+
+    it("CB-1 leaves the traceback of what was raised as it is", function()
+      local breaker = new()
+      local function raise() error("no disk") end
+      kit().system:spawn(function() breaker:call(raise) end):tell("go")
+      kit():settle()
+
+      local line = debug.getinfo(raise, "S").linedefined
+      assert.matches("patterns_spec.lua:" .. line, kit().logs[1].fields.traceback, 1, true)
+    end)
+
+    it("CB-1 counts a raised false, too", function()
+      local breaker = new { max_failures = 1 }
+
+      call(breaker, function() error(false) end)
+
+      assert.are.equal("open", breaker:state())
+    end)
+
+    it("CB-1 counts neither a call whose task was cancelled nor one whose actor stopped", function()
+      local breaker = new { max_failures = 1 }
+      local task = kit():async(breaker.call, breaker, function()
+        return troupe.sleep(1000)
+      end)
+      local ref = kit().system:spawn(function() breaker:call(after(1000, "fail")) end)
+      ref:tell("go")
+      kit():settle()
+
+      task:cancel()
+      ref:kill()
+      kit():settle()
+
+      assert.are.equal("closed", breaker:state())
+    end)
+
+    it("CB-1 does not count that a wait in the function was cancelled, raised or given", function()
+      local breaker = new { max_failures = 1 }
+      local task = kit():async(breaker.call, breaker, function()
+        local _, err = troupe.sleep(1000)
+        error(err)
+      end)
+
+      task:cancel()
+      task:await()
+
+      assert.are.equal("closed", breaker:state())
+    end)
+  end)
+
+  describe("that is open", function()
+    it("CB-1 refuses calls at once, and says for how long", function()
+      local breaker = new_open { reset_timeout_ms = 1000 }
+      kit():advance(400)
+
+      assert_refuses(breaker, 600)
+
+      assert.are.equal(400, kit():now())
+    end)
+
+    it("CB-1 becomes half-open when its time is over, not before", function()
+      local breaker = new_open { reset_timeout_ms = 1000 }
+      kit():advance(999)
+      assert.are.equal("open", breaker:state())
+
+      kit():advance(1)
+
+      assert.are.equal("half-open", breaker:state())
+    end)
+
+    it("CB-1 leaves no timer behind", function()
+      new_open()
+
+      assert.are.equal(0, kit().system:stats().timers)
+    end)
+
+    it("CB-1 is not held open longer by calls that began before", function()
+      local breaker = new { reset_timeout_ms = 1000 }
+      kit():async(breaker.call, breaker, after(500, "fail"))
+      call(breaker, fail)
+      call(breaker, fail)
+
+      kit():advance(1000)
+
+      assert.are.equal("half-open", breaker:state())
+    end)
+
+    it("CB-1 is not closed by calls that began before", function()
+      local breaker = new()
+      kit():async(breaker.call, breaker, after(500))
+      call(breaker, fail)
+      call(breaker, fail)
+
+      kit():advance(500)
+
+      assert.are.equal("open", breaker:state())
+    end)
+  end)
+
+  describe("that is half-open", function()
+    it("CB-1 lets one call through at a time", function()
+      local breaker = new_half_open()
+      local probe = kit():async(breaker.call, breaker, after(50))
+
+      assert_refuses(breaker, 0)
+
+      assert.are.equal("found", probe:await())
+    end)
+
+    it("CB-1 closes with a success, and has forgotten the failures", function()
+      local breaker = new_half_open { max_failures = 2 }
+
+      call(breaker, after(0))
+      assert.are.equal("closed", breaker:state())
+
+      call(breaker, fail)
+      assert.are.equal("closed", breaker:state())
+    end)
+
+    it("CB-1 opens with a single failure, for as long as before", function()
+      local breaker = new_half_open { max_failures = 3, reset_timeout_ms = 1000 }
+
+      call(breaker, fail)
+
+      assert_refuses(breaker, 1000)
+    end)
+
+    it("CB-1 opens when the function raises", function()
+      local breaker = new_half_open()
+
+      call(breaker, after(0, "raise"))
+
+      assert.are.equal("open", breaker:state())
+    end)
+
+    for _, late in ipairs { "found", "fail", "raise" } do
+      it("CB-1 heeds no late result of a call that began while closed: " .. late, function()
+        local breaker = new { max_failures = 1 }
+        kit():async(breaker.call, breaker, after(1100, late))
+        call(breaker, fail)
+        kit():advance(1000)
+        local probe = kit():async(breaker.call, breaker, after(200))
+
+        kit():advance(100)
+        assert.are.equal("half-open", breaker:state())
+
+        assert.are.equal("found", probe:await())
+      end)
+    end
+
+    for name, options in pairs { without = {}, with = { call_timeout_ms = 5000 } } do
+
+      it("CB-1 tries the next call when the probe's task is cancelled, " .. name
+        .. " a time-out", function()
+        local breaker = new_half_open(options)
+        local probe = kit():async(breaker.call, breaker, function() return troupe.sleep(100) end)
+
+        probe:cancel()
+        kit():settle()
+        assert.are.equal("half-open", breaker:state())
+
+        assert.are.equal("found", (call(breaker, after(0))))
+        assert.are.equal("closed", breaker:state())
+      end)
+
+      it("CB-1 tries the next call when the probe's actor stops, " .. name
+        .. " a time-out", function()
+        local breaker = new_half_open(options)
+        local parent = kit().system:spawn(function(actor, message)
+          if message == "stop" then return actor:stop(actor.children[1]) end
+          actor:spawn(function() breaker:call(after(100)) end):tell("go")
+        end)
+        parent:tell("go")
+        kit():settle()
+        assert_refuses(breaker, 0)
+
+        parent:tell("stop")
+        kit():settle()
+        assert.are.equal("half-open", breaker:state())
+
+        assert.are.equal("found", (call(breaker, after(0))))
+      end)
+    end
+  end)
+
+  describe("with a call_timeout_ms", function()
+    it("CB-1 passes arguments and results, nils included", function()
+      local breaker = new { call_timeout_ms = 50 }
+
+      local results = table.pack(call(breaker, function(...) return nil, nil, ... end, "a", nil))
+
+      assert.are.same({ nil, nil, "a", nil, n = 4 }, results)
+    end)
+
+    it("CB-1 raises on what the function raised, unchanged, and counts it", function()
+      local breaker = new { call_timeout_ms = 50, max_failures = 1 }
+      local reason = { "reason" }
+
+      local _, raised = call(breaker, function() error(reason) end)
+
+      assert.is_true(rawequal(reason, raised))
+      assert.are.equal("open", breaker:state())
+    end)
+
+    it("CB-1 gives nil and a CircuitBreakerTimeoutError, and counts a failure", function()
+      local breaker = new { call_timeout_ms = 50, max_failures = 1 }
+
+      local value, err = call(breaker, after(1000))
+
+      assert.is_nil(value)
+      assert.is_true(troupe.is_error(err, "CircuitBreakerTimeoutError"))
+      assert.are.equal(50, err.timeout_ms)
+      assert.are.equal(50, kit():now())
+      assert.are.equal("open", breaker:state())
+    end)
+
+    it("CB-1 takes a time-out of the function's own for an ordinary failure", function()
+      local breaker = new { call_timeout_ms = 50 }
+      local silent = kit().system:spawn(ignore)
+
+      local _, err = call(breaker, function()
+        return kit().system:go(function() return silent:ask("question") end):await(10)
+      end)
+
+      assert.are.equal("TimeoutError", err.name)
+      assert.are.equal(10, kit():now())
+    end)
+
+    it("CB-1 lets the function run on, and heeds its late success no more", function()
+      local breaker = new { call_timeout_ms = 50, max_failures = 1 }
+      local ended = false
+      call(breaker, function()
+        troupe.sleep(100)
+        ended = true
+        return "found"
+      end)
+
+      kit():advance(50)
+
+      assert.is_true(ended)
+      assert.are.equal("open", breaker:state())
+    end)
+
+    it("CB-1 heeds no late failure of a probe in the next half-open time", function()
+      local breaker = new_half_open { call_timeout_ms = 50, reset_timeout_ms = 1000 }
+      call(breaker, after(1100, "fail"))
+      kit():advance(1000)
+      assert.are.equal("half-open", breaker:state())
+
+      kit():advance(100)
+
+      assert.are.equal("half-open", breaker:state())
+    end)
+
+    it("CB-1 logs what the function raises when nobody waits for it any more", function()
+      local breaker = new { call_timeout_ms = 50 }
+
+      call(breaker, after(100, "raise"))
+      assert.are.same({}, kit().logs)
+
+      kit():advance(100)
+      assert.are.equal("a task failed: raised", kit().logs[1].message)
+    end)
+
+    it("CB-1 cancels the function when its caller is cancelled", function()
+      local breaker = new { call_timeout_ms = 5000 }
+      local cut_short
+      local task = kit():async(breaker.call, breaker, function()
+        local _, err = troupe.sleep(1000)
+        cut_short = err.name
+      end)
+
+      task:cancel()
+      local _, err = task:await()
+      kit():settle()
+
+      assert.are.equal("CancelledError", err.name)
+      assert.are.equal("CancelledError", cut_short)
+    end)
+
+    --- Cancels a call whose function raises what `reason` makes of the end of its wait.
+    local function cancel_and_raise(reason)
+      local breaker = new { call_timeout_ms = 5000 }
+      local task = kit():async(breaker.call, breaker, function()
+        local _, err = troupe.sleep(1000)
+        error(reason(err), 0)
+      end)
+      task:cancel()
+      kit():settle()
+    end
+
+    it("CB-1 logs nothing when a function that was cancelled raises just that", function()
+      cancel_and_raise(function(err) return err end)
+
+      assert.are.same({}, kit().logs)
+    end)
+
+    it("CB-1 logs what else it raises then", function()
+      cancel_and_raise(function() return "cannot clean up" end)
+
+      assert.are.equal("a task failed: cannot clean up", kit().logs[1].message)
+    end)
+
+    it("CB-1 lets the function reply for the actor that called", function()
+      local breaker = new { call_timeout_ms = 50 }
+      local ref = kit().system:spawn(function(actor, question)
+        breaker:call(function() actor:reply("answer to " .. question) end)
+      end)
+
+      assert.are.equal("answer to question", (ref:ask("question")))
+    end)
+
+    it("CB-1 works while the system drains", function()
+      local breaker = new { call_timeout_ms = 50 }
+      local got
+      kit().system:spawn(function() got = breaker:call(after(10)) end):tell("go")
+
+      kit().system:terminate()
+
+      assert.are.equal("found", got)
+    end)
+  end)
+
+  it("CB-1 ends a task quietly that calls when its system has stopped its actors", function()
+    local breaker = new { call_timeout_ms = 50 }
+    local task = kit():async(function()
+      troupe.sleep(60000)
+      breaker:call(after(10))
+    end)
+
+    kit().system:terminate()
+
+    assert.are.equal("cancelled", task:status())
+    assert.are.same({}, kit().logs)
+  end)
+
+  describe("with is_failure", function()
+    it("CB-1 counts what the function says, by what the call gave", function()
+      local seen = {}
+      local breaker = new {
+        max_failures = 1,
+        is_failure = function(value, err)
+          seen[#seen + 1] = { value, err }
+          return value == "busy"
+        end,
+      }
+
+      call(breaker, fail)
+      assert.are.equal("closed", breaker:state())
+      call(breaker, function() return "busy", "code" end)
+
+      assert.are.equal("open", breaker:state())
+      assert.are.same({ { nil, "broken" }, { "busy", "code" } }, seen)
+    end)
+
+    it("CB-1 can pardon what was raised, which is raised all the same", function()
+      local breaker = new { max_failures = 1, is_failure = function() return false end }
+
+      local _, raised = call(breaker, after(0, "raise"))
+
+      assert.are.equal("raised", raised)
+      assert.are.equal("closed", breaker:state())
+    end)
+
+    it("CB-1 is not asked about a time-out, which is a failure", function()
+      local breaker = new {
+        max_failures = 1, call_timeout_ms = 50, is_failure = function() return false end,
+      }
+
+      call(breaker, after(100))
+
+      assert.are.equal("open", breaker:state())
+    end)
+
+    it("CB-1 counts a failure and logs it when is_failure raises", function()
+      local breaker = new { max_failures = 1, is_failure = function() error("bad predicate") end }
+
+      assert.are.equal("found", (call(breaker, after(0))))
+
+      assert.are.equal("open", breaker:state())
+      assert.are.equal("is_failure of a circuit breaker raised", kit().logs[1].message)
+      assert.matches("bad predicate", kit().logs[1].fields.traceback)
+    end)
+  end)
+
+  describe("listened to", function()
+    it("CB-1 tells of every change, when its state is new already", function()
+      local breaker = new { max_failures = 1 }
+      local heard = {}
+      breaker:on_change(function(from, to)
+        heard[#heard + 1] = ("%s to %s: %s"):format(from, to, breaker:state())
+      end)
+
+      call(breaker, fail)
+      kit():advance(1000)
+      call(breaker, fail)
+      kit():advance(1000)
+      call(breaker, after(0))
+
+      assert.are.same({
+        "closed to open: open",
+        "open to half-open: half-open",
+        "half-open to open: open",
+        "open to half-open: half-open",
+        "half-open to closed: closed",
+      }, heard)
+    end)
+
+    it("CB-1 logs a listener that raises, and tells the others and the caller", function()
+      local breaker = new { max_failures = 1 }
+      local heard
+      breaker:on_change(function() error("bad listener") end)
+      breaker:on_change(function(_, to) heard = to end)
+
+      local _, err = call(breaker, fail)
+
+      assert.are.equal("broken", err)
+      assert.are.equal("open", heard)
+      assert.are.equal("a listener to a circuit breaker raised", kit().logs[1].message)
+      assert.matches("bad listener", kit().logs[1].fields.traceback)
+    end)
+
+    it("CB-1 tells of a change only those who listened before it", function()
+      local breaker = new { max_failures = 1 }
+      local heard = 0
+      breaker:on_change(function()
+        breaker:on_change(function() heard = heard + 1 end)
+      end)
+
+      call(breaker, fail)
+
+      assert.are.equal(0, heard)
+    end)
+  end)
+
+  it("CB-1 may be called in any system, and goes by the clock of the one that opened it", function()
+    local other = testkit.system("other")
+    local breaker = new { max_failures = 1, reset_timeout_ms = 1000 }
+    kit():advance(5000)
+    call(breaker, fail)
+    other:advance(2000)
+
+    local err = select(2, other:async(breaker.call, breaker, ignore):await())
+    assert.are.equal(1000, err.remaining_ms)
+
+    kit():advance(1000)
+    other:async(breaker.call, breaker, fail):await()
+    kit():advance(5000)
+    assert.are.equal("open", breaker:state())
+
+    other:advance(1000)
+    assert.are.equal("half-open", breaker:state())
+    other.system:terminate()
+  end)
+
+  it("CB-1 lets one probe through at a time, whatever the schedule", function()
+    kit():explore(function(fresh)
+      local breaker, running, most = new { max_failures = 1, reset_timeout_ms = 10 }, 0, 0
+      local function probe(fails)
+        running = running + 1
+        if breaker:state() == "half-open" then most = math.max(most, running) end
+        troupe.sleep(5)
+        running = running - 1
+        if fails then return nil, "broken" end
+        return "found"
+      end
+      fresh.system:go(breaker.call, breaker, probe, true)
+      for _ = 1, 5 do
+        fresh:advance(15)
+        for i = 1, 4 do fresh.system:go(breaker.call, breaker, probe, i % 2 == 0) end
+        fresh:settle()
+      end
+      assert.are.equal(1, most)
+    end, { seeds = 200 })
+  end)
+
+  it("CB-1 refuses a call outside handlers and tasks", function()
+    local breaker = new()
+
+    assert.matches("circuit_breaker:call: to be called in a handler or a task",
+      raised_here(function() breaker:call(ignore) end), 1, true)
+  end)
+
+  it("CB-1 refuses what is no function", function()
+    local breaker = new()
+
+    assert.matches("fn must be a function", raised_here(function() breaker:call("fetch") end))
+    assert.matches("the listener must be a function",
+      raised_here(function() breaker:on_change(42) end))
+  end)
+
+  it("CB-1 refuses wrong options", function()
+    local make, good = troupe.circuit_breaker, { max_failures = 2, reset_timeout_ms = 1000 }
+
+    assert_refused(make, good, "max_failures", { 0, 1.5, table.unpack(NONSENSE) })
+    assert_refused(make, good, "reset_timeout_ms", { 0, table.unpack(NONSENSE) })
+    assert_refused(make, good, "call_timeout_ms", { 0, table.unpack(NONSENSE) })
+    assert_refused(make, good, "is_failure", { 1, "nil", {} })
+    assert.matches("max_failures", raised_here(function() make { reset_timeout_ms = 1 } end))
+    assert.matches("reset_timeout_ms", raised_here(function() make { max_failures = 1 } end))
+    assert.matches("unknown option", raised_here(function() make { max_failure = 1 } end))
+    assert.matches("options must be a table", raised_here(function() make(5) end))
+  end)
+end)
+
 describe("a backoff supervisor", function()
   local kit = new_kit.each(before_each, after_each)
 

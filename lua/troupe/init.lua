@@ -49,6 +49,7 @@ local troupe = {
   default_strategy = supervision.default_strategy,
   stopping_strategy = supervision.stopping_strategy,
   escalating_strategy = supervision.escalating_strategy,
+  circuit_breaker = require "troupe.circuit_breaker",
   backoff_supervisor = require "troupe.backoff_supervisor",
   --- Waits for `ms` milliseconds, in a handler or a task; others run meanwhile. Gives nothing, or
   --- nil and an error when the wait was cut short.  (PAT-1)

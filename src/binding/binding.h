@@ -316,7 +316,8 @@ int tpl_wait(lua_State *L, tpl_host *h, tp_ref *slot, tpl_results *results, cons
 /* The results of an ask: value, nil, from; or nil, err, from. */
 int tpl_ask_results(lua_State *L, tpl_host *h, tp_ref *slot);
 
-/* troupe.sleep(ms); core.resolve(system, path, timeout). */
+/* core.running_system(); troupe.sleep(ms); core.resolve(system, path, timeout). */
+int tpl_running_system(lua_State *L);
 int tpl_sleep(lua_State *L);
 int tpl_resolve_path(lua_State *L);
 
@@ -347,8 +348,10 @@ static inline tpl_task *tpl_task_of(void *token) {
   return (tpl_task *)(void *)((char *)token - offsetof(tpl_task, waiter));
 }
 
-/* core.go(system, fn, ...) -> task */
+/* core.go(system, fn, ...) -> task; core.begin_task is for what actors wait for, and works until the
+ * system has terminated. */
 int tpl_go(lua_State *L);
+int tpl_begin_task(lua_State *L);
 
 /* Pushes the function and the arguments of the task that `c` is to run; gives their number. */
 int tpl_task_begin(lua_State *L, tpl_coro *c);

@@ -17,12 +17,12 @@ static tpl_task *check_task(lua_State *L, const char *where) {
 
 static bool is_over(const tpl_task *t) { return t->state >= TPL_TASK_DONE; }
 
-static void check_go(lua_State *L, tpl_host *h) {
+static void check_go(lua_State *L, tpl_host *h, bool over) {
   if (lua_type(L, 2) != LUA_TFUNCTION && luaL_getmetafield(L, 2, "__call") == LUA_TNIL) {
     tpl_misuse(L, "go: the task must be a function (got %s)", luaL_typename(L, 2));
   }
   if (lua_type(L, 2) != LUA_TFUNCTION) lua_pop(L, 1);
-  if (tp_terminating(h->system)) {
+  if (over) {
     tpl_misuse(L, "go: the system '%s' is terminating", tp_system_name(h->system));
   }
 }
@@ -50,9 +50,7 @@ static tpl_task *push_new_task(lua_State *L, tpl_host *h) {
   return t;
 }
 
-int tpl_go(lua_State *L) {
-  tpl_host *h = tpl_check_host(L, 1, "go");
-  check_go(L, h);
+static int begin(lua_State *L, tpl_host *h) {
   pack(L, 2); /* the function and its arguments */
   tpl_task *t = push_new_task(L, h);
   tp_value anchor = tpl_value_plain(L, h, 3);
@@ -67,6 +65,18 @@ int tpl_go(lua_State *L) {
   tp_slot_notify(start, &t->waiter);
   tp_ref_release(start);
   return 1;
+}
+
+int tpl_go(lua_State *L) {
+  tpl_host *h = tpl_check_host(L, 1, "go");
+  check_go(L, h, tp_terminating(h->system));
+  return begin(L, h);
+}
+
+int tpl_begin_task(lua_State *L) {
+  tpl_host *h = tpl_check_host(L, 1, "go");
+  check_go(L, h, tp_terminated(h->system));
+  return begin(L, h);
 }
 
 /* Pushes the task's userdata. */

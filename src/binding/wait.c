@@ -171,6 +171,17 @@ static tpl_host *host_here(lua_State *L, const char *where) {
   return h;
 }
 
+/* core.running_system() -> the system whose handler or task runs here | nil */
+int tpl_running_system(lua_State *L) {
+  tpl_host *h = tpl_core_here(L)->state->running;
+  if (h == NULL || h->current == NULL) {
+    lua_pushnil(L);
+  } else {
+    tpl_push_aux(L, h, TPL_SYSTEM);
+  }
+  return 1;
+}
+
 /* troupe.sleep(ms) */
 int tpl_sleep(lua_State *L) {
   tp_time time = tpl_check_duration(L, 1, false, "sleep: ms");
