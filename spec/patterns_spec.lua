@@ -1221,3 +1221,299 @@ describe("a backoff supervisor", function()
     assert.matches("options must be a table", raised_here(function() make(ignore) end))
   end)
 end)
+
+describe("retry", function()
+  local kit = new_kit.each(before_each, after_each)
+
+  --- Fails so often, in that way, then gives "found"; lists when it was called, and with what.
+  local function flaky(failures, calls, how)
+    return function(...)
+      calls[#calls + 1] = { kit():now(), ... }
+      if #calls > failures then return "found", "at last" end
+      if how == "raise" then error("failure " .. #calls, 0) end
+      return nil, "failure " .. #calls
+    end
+  end
+
+  --- Retries in a task, and gives what came of it.
+  local function retry(fn, options) return kit():async(troupe.retry, fn, options):await() end
+
+  it("PAT-1 calls once when that succeeds, and gives all that it gave", function()
+    local calls = {}
+
+    assert.are.same({ "found", "at last" }, { retry(flaky(0, calls)) })
+
+    assert.are.same({ { 0, 1 } }, calls)
+  end)
+
+  for _, how in ipairs { "give", "raise" } do
+    it("PAT-1 calls again after a failure, with the number of the attempt: " .. how, function()
+      local calls = {}
+
+      assert.are.same({ "found", "at last" },
+        { retry(flaky(2, calls, how), { attempts = 5, delay_ms = 10 }) })
+
+      assert.are.same({ { 0, 1 }, { 10, 2 }, { 20, 3 } }, calls)
+    end)
+
+    it("PAT-1 gives or raises the last failure: " .. how, function()
+      local calls = {}
+      local task = kit():async(troupe.retry, flaky(9, calls, how), { attempts = 3, delay_ms = 10 })
+      kit():advance(100)
+
+      assert.are.same({ nil, "failure 3" }, { task:await() })
+      assert.are.equal(how == "raise" and "failed" or "done", task:status())
+      assert.are.equal(3, #calls)
+    end)
+  end
+
+  it("PAT-1 takes nil without an error for a success, and a value with one too", function()
+    local count = 0
+
+    retry(function() count = count + 1 end)
+    retry(function()
+      count = count + 1
+      return false, "not there"
+    end)
+
+    assert.are.equal(2, count)
+  end)
+
+  it("PAT-1 gives results with nils in them", function()
+    local results = table.pack(retry(function() return nil, nil, 3, nil end))
+
+    assert.are.same({ nil, nil, 3, nil, n = 4 }, results)
+  end)
+
+  it("PAT-1 lets the delay grow by a factor, up to a bound", function()
+    local calls = {}
+    retry(flaky(9, calls), { attempts = 6, delay_ms = 10, factor = 3, max_delay_ms = 100 })
+
+    local times = {}
+    for i, entry in ipairs(calls) do times[i] = entry[1] end
+    assert.are.same({ 0, 10, 40, 130, 230, 330 }, times)
+  end)
+
+  it("PAT-1 calls three times by default, half a second apart", function()
+    local calls = {}
+    retry(flaky(9, calls))
+
+    assert.are.same({ { 0, 1 }, { 500, 2 }, { 1000, 3 } }, calls)
+  end)
+
+  it("PAT-1 calls again at once with a delay of 0", function()
+    local calls = {}
+    retry(flaky(1, calls), { delay_ms = 0 })
+
+    assert.are.same({ { 0, 1 }, { 0, 2 } }, calls)
+  end)
+
+  it("PAT-1 works in a handler, and the function may wait", function()
+    local tries = 0
+    local shy = kit().system:spawn(function(actor)
+      tries = tries + 1
+      if tries == 3 then actor:reply("hello") end
+    end)
+    local ref = kit().system:spawn(function(actor)
+      actor:reply(troupe.retry(function() return shy:ask("hello", 50) end, { delay_ms = 10 }))
+    end)
+
+    assert.are.equal("hello", (ref:ask("go")))
+    assert.are.equal(120, kit():now())
+  end)
+
+  it("PAT-1 leaves the traceback of what the last attempt raised as it is", function()
+    local function raise() error("no disk") end
+    kit().system:spawn(function() troupe.retry(raise, { attempts = 1 }) end):tell("go")
+    kit():settle()
+
+    local line = debug.getinfo(raise, "S").linedefined
+    assert.matches("patterns_spec.lua:" .. line, kit().logs[1].fields.traceback, 1, true)
+  end)
+
+  it("PAT-1 calls no more when it is cancelled", function()
+    local calls = {}
+    local task = kit():async(troupe.retry, flaky(9, calls), { delay_ms = 100 })
+
+    task:cancel()
+    local _, err = task:await()
+
+    assert.are.equal("CancelledError", err.name)
+    assert.are.equal(1, #calls)
+  end)
+
+  it("PAT-1 refuses wrong options", function()
+    local retry_options = {
+      attempts = { 0, 1.5, table.unpack(NONSENSE) },
+      delay_ms = NONSENSE,
+      factor = { 0, 0.5, table.unpack(NONSENSE) },
+      max_delay_ms = { 0, table.unpack(NONSENSE) },
+    }
+
+    for name, values in pairs(retry_options) do
+      for _, value in ipairs(values) do
+        local why = raised_here(function() troupe.retry(ignore, { [name] = value }) end)
+        assert.matches(name .. " must be ", why, 1, true)
+      end
+    end
+    assert.matches("unknown option", raised_here(function() troupe.retry(ignore, { n = 1 }) end))
+  end)
+
+  it("PAT-1 refuses what is no function, and to be called outside handlers and tasks", function()
+    assert.matches("fn must be a function", raised_here(function() troupe.retry(42) end))
+    assert.matches("retry: to be called in a handler or a task",
+      raised_here(function() troupe.retry(ignore) end))
+  end)
+end)
+
+describe("pipe_to_self", function()
+  local kit = new_kit.each(before_each, after_each)
+
+  --- An actor that pipes to itself on "go", and lists what else it is told.
+  local function spawn(seen, fn, mapper)
+    return kit().system:spawn(function(actor, message)
+      if message == "go" then
+        actor:pipe_to_self(fn, mapper)
+      elseif message == "fail" then
+        error("failed", 0)
+      else
+        seen[#seen + 1] = message
+      end
+    end)
+  end
+
+  local function piped(fn, mapper)
+    local seen = {}
+    spawn(seen, fn, mapper):tell("go")
+    kit():advance(100)
+    return seen
+  end
+
+  it("PAT-1 tells the actor what the function gave", function()
+    assert.are.same({ { value = "found" } }, piped(function() return "found", "at once" end))
+    assert.are.same({ {} }, piped(function() end))
+    assert.are.same({ { value = false } }, piped(function() return false, "not there" end))
+  end)
+
+  it("PAT-1 tells the actor that it failed, by error or by raising", function()
+    local reason = { "reason" }
+
+    assert.are.same({ { err = "broken" } }, piped(function() return nil, "broken" end))
+    assert.is_true(rawequal(reason, piped(function() error(reason) end)[1].err))
+    assert.are.same({ { err = "(error object is a nil value)" } }, piped(function() error() end))
+  end)
+
+  it("PAT-1 runs the function while the actor handles other mail", function()
+    local seen = {}
+    local ref = spawn(seen, function()
+      troupe.sleep(50)
+      return "found"
+    end)
+    ref:tell("go")
+    kit():settle()
+    ref:tell("mail")
+    kit():advance(50)
+
+    assert.are.same({ "mail", { value = "found" } }, seen)
+  end)
+
+  it("PAT-1 has a mapper make the message", function()
+    local function mapper(value, err) return ("%s, %s"):format(value, err) end
+
+    assert.are.same({ "found, nil" }, piped(function() return "found", "at once" end, mapper))
+    assert.are.same({ "nil, broken" }, piped(function() error("broken", 0) end, mapper))
+  end)
+
+  it("PAT-1 logs a mapper that raises", function()
+    assert.are.same({}, piped(ignore, function() error("bad mapper", 0) end))
+
+    assert.are.equal("a task failed: bad mapper", kit().logs[1].message)
+  end)
+
+  it("PAT-1 tells without a sender", function()
+    local sender = "unset"
+    kit().system:spawn(function(actor, message)
+      if message == "go" then return actor:pipe_to_self(ignore) end
+      sender = actor.sender
+    end):tell("go", kit().system:spawn(ignore))
+    kit():settle()
+
+    assert.is_nil(sender)
+  end)
+
+  it("PAT-1 tells nothing to a later incarnation", function()
+    local seen = {}
+    local ref = spawn(seen, function() troupe.sleep(50) end)
+    ref:tell("go")
+    ref:tell("fail")
+    kit():advance(50)
+
+    assert.are.same({}, seen)
+  end)
+
+  it("PAT-1 takes back a message that is queued when the actor restarts", function()
+    local seen = {}
+    local ref = kit().system:spawn(function(actor, message)
+      if message == "go" then
+        actor:pipe_to_self(ignore)
+        troupe.sleep(10)
+        error("failed", 0)
+      end
+      seen[#seen + 1] = message
+    end)
+    ref:tell("go")
+    kit():advance(10)
+
+    assert.are.same({}, seen)
+  end)
+
+  it("PAT-1 is silent when the actor has stopped", function()
+    local list = {}
+    kit().system.events:subscribe(function(event) list[#list + 1] = event end, "dead_letter")
+    local ref = spawn({}, function() troupe.sleep(50) end)
+    ref:tell("go")
+    ref:stop()
+    kit():advance(50)
+
+    assert.are.same({}, list)
+    assert.are.same({}, kit().logs)
+  end)
+
+  it("PAT-1 is not undone when the actor cancels its timers", function()
+    local seen = {}
+    kit().system:spawn(function(actor, message)
+      if message == "go" then
+        actor:pipe_to_self(function() return "found" end)
+        troupe.sleep(10)
+        actor.timers:cancel_all()
+      else
+        seen[#seen + 1] = message
+      end
+    end):tell("go")
+    kit():advance(10)
+
+    assert.are.same({ { value = "found" } }, seen)
+  end)
+
+  it("PAT-1 does not fail an actor that drains", function()
+    local called = false
+    spawn({}, function() called = true end):tell("go")
+
+    kit().system:terminate()
+
+    assert.is_true(called)
+    assert.are.same({}, kit().logs)
+  end)
+
+  it("PAT-1 refuses what is no function", function()
+    local ref = kit().system:spawn(function(actor)
+      assert.matches("the function must be a function",
+        raised_here(function() actor:pipe_to_self("fetch") end))
+      assert.matches("the mapper must be a function",
+        raised_here(function() actor:pipe_to_self(ignore, "mapper") end))
+      actor:reply("checked")
+    end)
+
+    assert.are.equal("checked", (ref:ask("go")))
+  end)
+end)

@@ -64,6 +64,9 @@ end
 local became = setmetatable({}, { __mode = "k" })
 
 local function_rule = check.func()
+local mapper_rule = check.func { default = function(value, err)
+  return { value = value, err = err }
+end }
 local become_schema = { push = check.boolean { default = false } }
 
 --- Has another function handle messages, from the next one on, until a restart.  (BEC-1)
@@ -85,6 +88,28 @@ function Actor:unbecome()
   local stack = became[self] or {}
   stack[#stack] = nil
   core.become(self, stack[#stack])
+end
+
+--- Runs a function as a task, and tells the actor what came of it: `{ value = v, err = e }`, `err`
+--- when it raised or gave nil and an error.  (PAT-1)
+---
+--- As with a timer, the message has no sender, and ends with the incarnation.
+---@param fn fun(): any, any  may wait
+---@param mapper? fun(value: any, err: any): any  makes another message; may not wait
+---@raise OptionsError at the caller's line
+function Actor:pipe_to_self(fn, mapper)
+  local ref = core.actor_ref(self, "pipe_to_self")
+  check.argument("pipe_to_self", "the function", fn, function_rule, 2)
+  mapper = check.argument("pipe_to_self", "the mapper", mapper, mapper_rule, 2)
+  core.begin_task(core.ref_system(ref), function()
+    local ok, value, err = pcall(fn)
+    if not ok then
+      value, err = nil, value or ("(error object is a %s value)"):format(type(value))
+    elseif value ~= nil then
+      err = nil
+    end
+    core.timer_start(self, mapper(value, err), "once", 0, 0)
+  end)
 end
 
 local name_rule = check.string()

@@ -51,6 +51,7 @@ local troupe = {
   escalating_strategy = supervision.escalating_strategy,
   circuit_breaker = require "troupe.circuit_breaker",
   backoff_supervisor = require "troupe.backoff_supervisor",
+  retry = require "troupe.retry",
   --- Waits for `ms` milliseconds, in a handler or a task; others run meanwhile. Gives nothing, or
   --- nil and an error when the wait was cut short.  (PAT-1)
   ---@type fun(ms: number): nil, troupe.Error?
