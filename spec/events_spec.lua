@@ -230,6 +230,29 @@ describe("the event stream", function()
     assert.is_nil(next(left))
   end)
 
+  it("EVT-1 forgets a receiver in the same time, however many there are", function()
+    local function cost(n, rounds)
+      local seconds = 0
+      for _ = 1, rounds do
+        local stream = new_stream()
+        local refs = {}
+        for i = 1, n do
+          refs[i] = { ref = "a" }
+          stream:subscribe(refs[i], "k")
+        end
+        local began = os.clock()
+        for i = n, 1, -1 do stream:remove(refs[i]) end
+        seconds = seconds + os.clock() - began
+      end
+      return seconds
+    end
+    cost(1000, 1)
+
+    local few, many = cost(1000, 10), cost(10000, 1)
+
+    assert.is_true(many < 4 * few, ("%g s against %g s"):format(many, few))
+  end)
+
   it("EVT-1 knows equal refs by their key", function()
     local stream, notes = new_stream(function(ref) return ref.ref end)
     stream:subscribe(function() end, "k")

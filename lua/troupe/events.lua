@@ -18,14 +18,16 @@ events.DeadLetter = { __name = "troupe.DeadLetter" }
 ---@field on_interest? fun(kind: string, wanted: boolean)  its first receiver came, its last went
 ---@field key? fun(ref: any): any  the same for equal refs; default: the ref itself
 
----@class troupe.Subscription
+---@class troupe.Subscription  stands in a ring of those to its kind, in the order they came
 ---@field target any
 ---@field is_ref boolean
+---@field previous troupe.Subscription
+---@field next troupe.Subscription
 
 ---@class troupe.Events
 ---@field private host troupe.EventsHost
 ---@field private target_rule troupe.Rule
----@field private by_kind table<string, troupe.Subscription[]>  in the order they came; never empty
+---@field private by_kind table<string, table>  the head of each ring; no ring is empty
 ---@field private by_target table<any, table<string, troupe.Subscription>>  by key, then kind
 local Events = { __name = "troupe.Events" }
 Events.__index = Events
@@ -39,6 +41,19 @@ local function key_of(self, target)
   local host = self.host
   if host.key and host.is_ref(target) then return host.key(target) end
   return target
+end
+
+local function append(head, subscription)
+  local last = head.previous
+  subscription.previous, subscription.next = last, head
+  last.next, head.previous = subscription, subscription
+end
+
+local function new_ring(subscription)
+  local head = {}
+  head.previous, head.next = head, head
+  append(head, subscription)
+  return head
 end
 
 local function announce(self, kind, wanted)
@@ -60,20 +75,14 @@ function Events:subscribe(target, kind)
   local subscription = { target = target, is_ref = self.host.is_ref(target) }
   own[kind] = subscription
   self.by_target[key] = own
-  local list = self.by_kind[kind]
-  if list then
-    list[#list + 1] = subscription
+  local head = self.by_kind[kind]
+  if head then
+    append(head, subscription)
   else
-    self.by_kind[kind] = { subscription }
+    self.by_kind[kind] = new_ring(subscription)
     announce(self, kind, true)
   end
   return true
-end
-
-local function index_of(list, value)
-  for i, item in ipairs(list) do
-    if item == value then return i end
-  end
 end
 
 local function drop(self, key, kind)
@@ -83,9 +92,9 @@ local function drop(self, key, kind)
 
   own[kind] = nil
   if next(own) == nil then self.by_target[key] = nil end
-  local list = self.by_kind[kind]
-  table.remove(list, index_of(list, subscription))
-  if #list == 0 then
+  local before, after = subscription.previous, subscription.next
+  before.next, after.previous = after, before
+  if before == after then -- the head alone is left
     self.by_kind[kind] = nil
     announce(self, kind, false)
   end
@@ -125,6 +134,15 @@ function Events:wants(kind)
   return self.by_kind[kind] ~= nil
 end
 
+local function listed(head)
+  local list, subscription = {}, head.next
+  while subscription ~= head do
+    list[#list + 1] = subscription
+    subscription = subscription.next
+  end
+  return list
+end
+
 local function traceback(reason)
   return debug.traceback(text.of(reason), 2)
 end
@@ -147,13 +165,13 @@ function Events:publish(kind, fields)
   if rawget(fields, "kind") ~= nil then
     check.fail("publish", 'fields must not hold "kind"', 2)
   end
-  local list = self.by_kind[kind]
-  if not list then return end
+  local head = self.by_kind[kind]
+  if not head then return end
 
   local event = setmetatable({}, kind == "dead_letter" and events.DeadLetter or nil)
   for key, value in next, fields do event[key] = value end
   event.kind = kind
-  for _, subscription in ipairs(table.move(list, 1, #list, 1, {})) do
+  for _, subscription in ipairs(listed(head)) do
     local ok, reason = deliver(self.host, subscription, event)
     if not ok then self.host.on_error(reason, kind) end
   end
