@@ -1,6 +1,7 @@
 local troupe = require "troupe"
 local new_kit = require "spec.support.kit"
 local child_process = require "spec.support.child"
+local raised_here = require "spec.support.raised_here"
 
 local function ignore() end
 
@@ -362,5 +363,37 @@ describe("stopping", function()
     assert.is_false(task:await())
     assert.are.equal(0, kit().system:stats().actors)
     assert.are.same({ "a" }, seen)
+  end)
+
+  it("STOP-5 raises where it may not wait, and has stopped nobody", function()
+    local stopped, messages = {}, {}
+    local function run(place)
+      local target = kit().system:spawn(ignore)
+      local function wrong() troupe.graceful_stop(target, 100) end
+      kit().system:spawn(function(actor)
+        messages[#messages + 1] = raised_here(function() place(wrong) end, wrong)
+        actor:stop()
+      end):tell("go")
+      kit():settle()
+      stopped[#stopped + 1] = target:await_stop(1) or false
+    end
+
+    run(function(wrong) coroutine.wrap(wrong)() end)
+    run(function(wrong) table.sort({ 1, 2 }, wrong) end)
+
+    assert.are.same({ false, false }, stopped)
+    assert.matches("graceful_stop: cannot wait in a coroutine of your own", messages[1], 1, true)
+    assert.matches("graceful_stop: cannot wait here: a C function", messages[2], 1, true)
+  end)
+
+  it("STOP-5 refuses a reply ref, which does not stop", function()
+    local message
+    kit().system:spawn(function(actor)
+      local asker = actor.sender
+      message = raised_here(function() troupe.graceful_stop(asker, 100) end)
+      actor:reply(true)
+    end):ask("go")
+
+    assert.matches("graceful_stop: a reply ref does not stop", message, 1, true)
   end)
 end)

@@ -66,6 +66,7 @@ local troupe = {
 function troupe.graceful_stop(ref, timeout_ms)
   check.argument("graceful_stop", "the actor", ref, refs.rule, 2)
   check.argument("graceful_stop", "timeout_ms", timeout_ms, timeout_rule, 2)
+  core.check_await_stop(ref, "graceful_stop") -- before anything has happened
   ref:stop()
   if ref:await_stop(timeout_ms) then return true end
   core.stop_now(ref)

@@ -321,8 +321,9 @@ int tpl_running_system(lua_State *L);
 int tpl_sleep(lua_State *L);
 int tpl_resolve_path(lua_State *L);
 
-/* ref:await_stop(timeout_ms) */
+/* ref:await_stop(timeout_ms); core.check_await_stop(ref, where) */
 int tpl_await_stop(lua_State *L);
+int tpl_check_await_stop(lua_State *L);
 
 /* ---- Tasks ------------------------------------------------------------------------------ */
 

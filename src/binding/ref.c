@@ -313,6 +313,7 @@ void tpl_open_ref(lua_State *L, int core) {
                                        {"lookup", core_lookup},
                                        {"tell_event", core_tell_event},
                                        {"stop_now", core_stop_now},
+                                       {"check_await_stop", tpl_check_await_stop},
                                        {"open_ref", core_open_ref},
                                        {NULL, NULL}};
   tpl_set_functions(L, core, functions);

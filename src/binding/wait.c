@@ -221,6 +221,15 @@ int tpl_await_stop(lua_State *L) {
   return tpl_wait(L, h, slot, stop_results, "await_stop");
 }
 
+/* core.check_await_stop(ref, where): raises where its end cannot be waited for */
+int tpl_check_await_stop(lua_State *L) {
+  const char *where = luaL_checkstring(L, 2);
+  tpl_ref *u = tpl_check_ref(L, 1, where, "the actor");
+  if (!tp_ref_is_actor(u->ref)) return tpl_misuse(L, "%s: a reply ref does not stop", where);
+  tpl_check_wait(L, u->host, where);
+  return 0;
+}
+
 /* ref | nil, err */
 static int resolve_results(lua_State *L, tpl_host *h, tp_ref *slot) {
   (void)tpl_ask_results(L, h, slot);
