@@ -240,9 +240,9 @@ describe("death watch", function()
       return seconds
     end
     cost(1000)
-    local few, many = cost(1000), cost(32000)
+    local few, many = cost(1000), cost(8000)
 
-    assert.is_true(many < few * 32 * 6, ("%g s, %g s"):format(few, many))
+    assert.is_true(many < few * 8 * 6, ("%g s, %g s"):format(few, many))
   end)
 end)
 
