@@ -27,7 +27,7 @@ local function sorted_keys(set)
   return keys
 end
 
-local documents = list("README.md CHANGELOG.md docs/*.md")
+local documents = list("README.md CHANGELOG.md docs/*.md docs/guide/*.md")
 
 -- Blocks of code ------------------------------------------------------------------------------
 
