@@ -213,4 +213,20 @@ describe("the stash", function()
     assert.is_true(troupe.is_error(err, "AskTimeoutError"))
     assert.are.same({ "question restarted" }, list)
   end)
+
+  it("STASH-1 puts all back from outside its handlers, too", function()
+    local seen, kept = {}, nil
+    local ref = kit().system:spawn(function(actor, message)
+      kept = actor
+      seen[#seen + 1] = message
+      if #seen == 1 then actor:stash() end
+    end)
+    ref:tell("message")
+    kit():settle()
+
+    kept:unstash_all()
+    kit():settle()
+
+    assert.are.same({ "message", "message" }, seen)
+  end)
 end)

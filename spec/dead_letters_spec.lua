@@ -165,8 +165,25 @@ describe("dead letters", function()
     end, "dead_letter")
 
     nobody:tell("message")
+    kit():settle()
 
     assert.are.equal(1, #list)
+  end)
+
+  it("DL-1 tells subscribers one after another, whatever they tell to nobody meanwhile", function()
+    local nobody = kit().system:actor_selection("/user/nobody")
+    local told = 0
+    for _ = 1, 2 do
+      kit().system.events:subscribe(function(event)
+        told = told + 1
+        if told < 10000 then nobody:tell(event.message) end
+      end, "dead_letter")
+    end
+
+    nobody:tell("message")
+    kit():settle()
+
+    assert.are.equal(20000, told)
   end)
 
   it("DL-3 drops it when an actor sends it on, too", function()
@@ -374,6 +391,7 @@ describe("dead letters", function()
       local kept = keep(10)
       lose { "a1", "ab2", "b3" }
       kit().system:actor_selection("/user/a/deeper"):tell("nobody")
+      kit():settle()
       local function found(filter) return messages_of(kept:list(filter)) end
 
       assert.are.same({ "a1" }, found { path = "/user/a" })
@@ -410,6 +428,7 @@ describe("dead letters", function()
       lose { "a1" }
       local sender = kit():probe()
       kit().system:actor_selection("/user/c"):tell("c2", sender.ref)
+      kit():settle()
       local a, c = kit():probe("a"), kit():probe("c")
 
       assert.are.equal(2, kept:replay())
@@ -439,6 +458,7 @@ describe("dead letters", function()
     it("DL-5 are told again to all that a selection selects", function()
       local kept = keep(10)
       kit().system:actor_selection("/user/w*"):tell("for all")
+      kit():settle()
       local probes = { kit():probe("w1"), kit():probe("w2"), kit():probe("other") }
 
       assert.are.equal(1, kept:replay())
@@ -452,12 +472,16 @@ describe("dead letters", function()
       local kept = keep(10)
       lose { "a1", "full2" }
       local system = kit().system
-      system:spawn(ignore, "full", { mailbox = { capacity = 1, overflow = "reject" } }):tell("fill")
+      local full =
+        system:spawn(ignore, "full", { mailbox = { capacity = 1, overflow = "reject" } })
       local sender = system:spawn(ignore)
       system:actor_selection("/user/nobody"):tell("nobody3", sender)
+      kit():settle()
+      full:tell("fill")
       local list = letters()
 
       assert.are.equal(0, kept:replay())
+      kit():settle()
 
       assert.are.same({ "a1", "full2", "nobody3" }, messages_of(list))
       assert.are.equal(sender, list[3].sender)
@@ -495,8 +519,9 @@ describe("dead letters", function()
       end, "dead_letter")
 
       assert.are.equal(0, kept:replay())
+      kit():settle()
 
-      assert.are.same({ "b2", "a1" }, refused)
+      assert.are.same({ "a1", "b2" }, refused)
       assert.are.same({ "a1", "b2" }, messages_of(kept:list()))
       assert.are.equal(0, kept:replay { path = "/user/b" })
     end)

@@ -199,6 +199,20 @@ describe("death watch", function()
     assert.matches("the target must be a ref %(got string%)", why[3])
   end)
 
+  it("WATCH-3 stops the watcher with the pill that it asked for", function()
+    local target = kit().system:spawn(ignore)
+    local watcher = kit().system:spawn(function(actor)
+      actor:watch_with(target, troupe.PoisonPill)
+    end)
+    watcher:tell("watch")
+    kit():settle()
+
+    target:stop()
+    kit():settle()
+
+    assert.are.equal("stopped", kit().system:inspect(watcher).state)
+  end)
+
   -- CPU time of watching and unwatching n actors, half of which have stopped.
   local function cost_of_watching(n)
     local seconds

@@ -289,6 +289,7 @@ describe("selection", function()
       spawn { "a" }
 
       assert.is_true(kit().system:actor_selection("/user/*/*"):tell("message"))
+      kit():settle()
 
       assert.are.equal(1, #list)
       assert.are.equal("troupe://demo/user/*/*", list[1].recipient)

@@ -407,4 +407,36 @@ describe("tell and sender", function()
 
     assert.is_nil(weak.message)
   end)
+
+  it("TELL-5 a finalizer can tell by a ref that it was made with", function()
+    local seen = {}
+    kit().system:spawn(function(_, message) seen[#seen + 1] = message end, "a")
+    for i = 1, 3 do
+      setmetatable({ ref = kit().system:actor_selection("/user/a"):resolve()[1] },
+        { __gc = function(self) self.ref:tell(i) end })
+    end
+    collectgarbage()
+
+    kit():settle()
+
+    table.sort(seen)
+    assert.are.same({ 1, 2, 3 }, seen)
+  end)
+
+  it("TELL-5 what is told by a ref that went before its holder is a dead letter", function()
+    local letters = {}
+    kit().system.events:subscribe(function(event)
+      letters[#letters + 1] = event.message .. " to " .. event.recipient
+    end, "dead_letter")
+    kit().system:spawn(function() end, "a")
+    collectgarbage()
+    local holder = setmetatable({}, { __gc = function(self) self.ref:tell("message") end })
+    holder.ref = kit().system:actor_selection("/user/a"):resolve()[1]
+    holder = nil -- luacheck: ignore
+    collectgarbage()
+
+    kit():settle()
+
+    assert.are.same({ "message to troupe://demo/ (a ref that was collected)" }, letters)
+  end)
 end)

@@ -37,6 +37,27 @@ describe("timers", function()
       assert.are.same({ { "tick", 100 } }, ticks)
     end)
 
+    it("TMR-1 act as the message does, where that is a signal", function()
+      local seen = {}
+      local ref = kit().system:spawn({
+        receive = function(actor, message)
+          seen[#seen + 1] = message
+          actor.timers:start_single("kill", troupe.Kill, 10)
+          actor.timers:start_single("stop", troupe.PoisonPill, 20)
+        end,
+        pre_restart = function(_, reason) seen[#seen + 1] = reason.name end,
+        post_restart = function(actor)
+          actor.timers:start_fixed_delay("stop", troupe.PoisonPill, 20)
+        end,
+        post_stop = function() seen[#seen + 1] = kit():now() end,
+      })
+      ref:tell("start")
+
+      kit():advance(100)
+
+      assert.are.same({ "start", "ActorKilledError", 30 }, seen)
+    end)
+
     it("TMR-1 start_fixed_delay and start_fixed_rate deliver again and again", function()
       local ticks = {}
       local ref = spawn_recorder(ticks)

@@ -1,5 +1,6 @@
 --- Dead letters that are kept: the last ones, to look at and to tell again.  (DL-5)
 local check = require "troupe.check"
+local core = require "troupe.core"
 local pattern = require "troupe.pattern"
 local selection = require "troupe.selection"
 
@@ -81,13 +82,11 @@ function DeadLetters:clear() keep_only(self, {}) end
 
 -- Whether anybody took it; what nobody took is a dead letter again.
 local function tell_again(self, letter)
-  local state, taken = self.state, false
+  local system, taken = self.state.system, false
   local function lost(recipient, reason)
-    state.report("dead_letter", {
-      recipient = recipient, message = letter.message, reason = reason, sender = letter.sender,
-    })
+    core.dead_letter(system, recipient, letter.message, reason, letter.sender)
   end
-  local found = selection.new(state.system, letter.recipient):resolve()
+  local found = selection.new(system, letter.recipient):resolve()
   if #found == 0 then lost(letter.recipient, "unresolved") end
   for _, ref in ipairs(found) do
     if ref:tell(letter.message, letter.sender) then

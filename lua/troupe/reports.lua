@@ -103,8 +103,9 @@ local fields_of = {
   hook_failed = function(ref, reason, hook, _, traceback)
     return { ref = ref, reason = reason, hook = hook, traceback = traceback }
   end,
-  dead_letter = function(ref, message, reason, sender)
-    return { recipient = core.ref_path(ref), message = message, reason = reason, sender = sender }
+  dead_letter = function(ref, message, reason, sender, path)
+    local recipient = ref and core.ref_path(ref) or path
+    return { recipient = recipient, message = message, reason = reason, sender = sender }
   end,
   message_dropped = function(ref, message, policy, sender)
     return { ref = ref, message = message, policy = policy, sender = sender }
@@ -118,12 +119,12 @@ local fields_of = {
 ---@param later fun(seconds: number, fn: function)  runs a function later, if the system goes on
 ---@param kept troupe.DeadLetters?  where dead letters are kept
 ---@return fun(kind: string, ...) dispatch
----@return fun(kind: string, event: table) report  for events that the engine knows nothing of
 ---@return fun() flush  says what was held back
 function reports.dispatcher(log, stream, later, kept)
   local limiter = new_limiter(log, later)
 
-  local function report(kind, event)
+  local function dispatch(kind, ...)
+    local event = fields_of[kind](...)
     if loggers[kind] then loggers[kind](log, event, limiter) end
     if kind == "actor_stopped" then stream:remove(event.ref) end
     if kept and kind == "dead_letter" then
@@ -133,7 +134,7 @@ function reports.dispatcher(log, stream, later, kept)
     end
   end
 
-  return function(kind, ...) report(kind, fields_of[kind](...)) end, report, limiter.flush
+  return dispatch, limiter.flush
 end
 
 --- A task that nobody awaits has raised.  (ASK-11)

@@ -1,10 +1,8 @@
 --- Selections: actors by their path.  (SEL-1, SEL-2, SEL-3)
 local check = require "troupe.check"
 local core = require "troupe.core"
-local events = require "troupe.events"
 local pattern = require "troupe.pattern"
 local refs = require "troupe.ref"
-local systems = require "troupe.systems"
 
 ---@class troupe.Selection
 ---@field private system troupe.System
@@ -73,10 +71,7 @@ function Selection:tell(message, sender)
   if sender ~= nil then check_sender(self, sender, 2) end
   local found = self:resolve()
   if #found == 0 then
-    if getmetatable(message) == events.DeadLetter then return true end -- DL-3
-    systems.state(self.system).report("dead_letter", {
-      recipient = tostring(self), message = message, reason = "unresolved", sender = sender,
-    })
+    core.dead_letter(self.system, tostring(self), message, "unresolved", sender)
     return true
   end
   local refusal

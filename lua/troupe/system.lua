@@ -103,7 +103,7 @@ function system.new(name, options, mode)
     state.dead_letters = dead_letters.new(state, values.dead_letters.keep)
   end
   local dispatch
-  dispatch, state.report, state.flush = reports.dispatcher(state.log, state.events,
+  dispatch, state.flush = reports.dispatcher(state.log, state.events,
     function(seconds, fn) core.schedule(state.system, fn, seconds * 1000, 0, true) end,
     state.dead_letters)
   state.system = core.new_system {

@@ -9,7 +9,6 @@ local states = setmetatable({}, { __mode = "k" })
 ---@field dead_letters troupe.DeadLetters?  if they are kept
 ---@field name string
 ---@field flush fun()  says what the log has held back
----@field report fun(kind: string, event: table)  logs and publishes
 
 ---@param system troupe.System
 ---@param state troupe.SystemState

@@ -56,7 +56,8 @@ static int ref_gc(lua_State *L) {
   return 0;
 }
 
-/* A ref whose system has been taken apart with the Lua state, while finalizers still run. */
+/* A ref that has been finalized, or whose system has been taken apart: only finalizers, and who gets
+ * it from them, come across one. */
 static bool is_gone(lua_State *L, int index) {
   const tpl_ref *u = tpl_test(L, index, &tpl_ref_magic, sizeof *u);
   return u != NULL && u->ref == NULL;
@@ -110,12 +111,25 @@ static tp_ref *default_sender(const tpl_ref *target) {
   return h->current->job.actor;
 }
 
+/* A message to a ref that was collected with its holder is a dead letter, while there is somebody to
+ * hear of it (SYS-7). */
+static int tell_gone(lua_State *L) {
+  const tpl_ref *u = lua_touserdata(L, 1);
+  if (u->host->system != NULL) {
+    tpl_host *h = u->host;
+    lua_settop(L, 2);
+    tpl_reserve(L, h, 2);
+    lua_pushfstring(L, "troupe://%s/ (a ref that was collected)", tp_system_name(h->system));
+    tp_value path = tpl_value_plain(L, h, 3);
+    tp_dead_letter(h->system, path, tpl_value(L, h, 2), NULL, "unresolved");
+  }
+  lua_pushboolean(L, 1);
+  return 1;
+}
+
 /* ref:tell(message [, sender]) -> true | nil, err                TELL-1, TELL-3, MBX-3 */
 static int ref_tell(lua_State *L) {
-  if (is_gone(L, 1)) {
-    lua_pushboolean(L, 1); /* nobody is left to hear of it (SYS-7) */
-    return 1;
-  }
+  if (is_gone(L, 1)) return tell_gone(L);
   tpl_ref *target = tpl_check_ref(L, 1, "tell", "the target");
   tp_ref *sender = NULL;
   if (!lua_isnoneornil(L, 3)) {
@@ -270,6 +284,19 @@ static int core_tell_event(lua_State *L) {
   return push_status(L, target, tp_tell(target->ref, event, NULL));
 }
 
+/* core.dead_letter(system, path, message, reason, sender | nil): of a message without a recipient */
+static int core_dead_letter(lua_State *L) {
+  static const char *const reasons[] = {"unresolved", "mailbox-full", NULL};
+  tpl_host *h = tpl_check_host(L, 1, "tell");
+  const char *reason = reasons[luaL_checkoption(L, 4, NULL, reasons)];
+  tp_ref *sender = lua_isnoneornil(L, 5) ? NULL : tpl_check_ref(L, 5, "tell", "the sender")->ref;
+  tpl_reserve(L, h, 2);
+  tp_value path = tpl_value_plain(L, h, 2);
+  tp_dead_letter(h->system, path, tpl_value(L, h, 3), sender, reason);
+  if (!h->driving && tp_terminated(h->system)) tpl_settle(L, h);
+  return 0;
+}
+
 /* Upvalues: core, methods, the Lua side's function for fields that are asked for now and then. */
 static int ref_index(lua_State *L) {
   lua_pushvalue(L, 2);
@@ -312,6 +339,7 @@ void tpl_open_ref(lua_State *L, int core) {
                                        {"user_guardian", core_user_guardian},
                                        {"lookup", core_lookup},
                                        {"tell_event", core_tell_event},
+                                       {"dead_letter", core_dead_letter},
                                        {"stop_now", core_stop_now},
                                        {"check_await_stop", tpl_check_await_stop},
                                        {"open_ref", core_open_ref},

@@ -82,31 +82,58 @@ static tp_turn take_signal(tp_actor *a, tp_envelope *e) {
   return TP_TURN_USED;
 }
 
+/* What is taken up here makes a job, or is a signal (TP_TURN_USED), or nothing comes of it
+ * (TP_TURN_IDLE). */
+
 static tp_turn take_tick(tp_actor *a, tp_job *job, tp_envelope *e) {
   tp_tick *t = e->message.as.tick;
-  tp_value message;
-  if (!tp_tick_take(t, &message)) {
+  tp_envelope taken = {0};
+  if (!tp_tick_take(t, &taken.message)) {
     tp_tick_release(t);
-    return TP_TURN_USED;
+    return TP_TURN_IDLE;
   }
-  job->envelope = (tp_envelope){.message = message};
+  if (tp_value_is_signal(taken.message)) {
+    tp_tick_handled(t);
+    tp_tick_release(t);
+    return take_signal(a, &taken);
+  }
+  job->envelope = taken;
   make_receive(a, job);
   job->tick = t; /* with the count that the queue held */
   return TP_TURN_JOB;
 }
 
 static tp_turn take_notice(tp_actor *a, tp_job *job, tp_envelope *e) {
-  tp_value message;
-  bool counts = tp_notice_take(e->message.as.notice, &message);
+  tp_envelope taken = {0};
+  bool counts = tp_notice_take(e->message.as.notice, &taken.message);
   tp_notice_release(e->message.as.notice); /* the queue's count */
-  if (!counts) return TP_TURN_USED;
-  job->envelope = (tp_envelope){.message = message};
+  if (!counts) return TP_TURN_IDLE;
+  if (tp_value_is_signal(taken.message)) return take_signal(a, &taken);
+  job->envelope = taken;
   return make_receive(a, job);
 }
 
 static tp_turn take_idle(tp_actor *a, tp_job *job, const tp_envelope *e) {
-  if (!tp_idle_take(a, e->message.as.integer)) return TP_TURN_USED;
+  if (!tp_idle_take(a, e->message.as.integer)) return TP_TURN_IDLE;
   job->envelope = (tp_envelope){.message = {.type = TP_RECEIVE_TIMEOUT}};
+  return make_receive(a, job);
+}
+
+/* What a message (taken) comes to, as above. Guardians ignore it (SYS-2). */
+static tp_turn handle(tp_actor *a, tp_job *job, tp_envelope e) {
+  if (a->guardian) {
+    tp_mail_handled(a->ref.system, &e);
+    return TP_TURN_IDLE;
+  }
+  if (tp_value_is_signal(e.message)) return take_signal(a, &e);
+  if (a->router != NULL) {
+    return tp_router_route(a, job, &e) ? make_job(a, job, TP_JOB_ROUTE) : TP_TURN_IDLE;
+  }
+  if (e.message.type == TP_TICK) return take_tick(a, job, &e);
+  if (e.message.type == TP_NOTICE) return take_notice(a, job, &e);
+  if (e.message.type == TP_IDLE) return take_idle(a, job, &e);
+  if (tp_has_idle(a) && tp_mail_counts(e.message)) tp_idle_stop(a);
+  job->envelope = e;
   return make_receive(a, job);
 }
 
@@ -114,24 +141,8 @@ static tp_turn receive(tp_actor *a, tp_job *job) {
   tp_system *s = a->ref.system;
   while (s->turn_left > 0 && a->mailbox.count > 0) {
     s->turn_left--;
-    tp_envelope e = tp_mail_pop(a);
-    if (a->guardian) {
-      tp_mail_handled(s, &e); /* guardians ignore mail (SYS-2) */
-    } else if (tp_value_is_signal(e.message)) {
-      return take_signal(a, &e);
-    } else if (a->router != NULL) {
-      if (tp_router_route(a, job, &e)) return make_job(a, job, TP_JOB_ROUTE);
-    } else if (e.message.type == TP_TICK) {
-      if (take_tick(a, job, &e) == TP_TURN_JOB) return TP_TURN_JOB;
-    } else if (e.message.type == TP_NOTICE) {
-      if (take_notice(a, job, &e) == TP_TURN_JOB) return TP_TURN_JOB;
-    } else if (e.message.type == TP_IDLE) {
-      if (take_idle(a, job, &e) == TP_TURN_JOB) return TP_TURN_JOB;
-    } else {
-      if (tp_has_idle(a) && tp_mail_counts(e.message)) tp_idle_stop(a);
-      job->envelope = e;
-      return make_receive(a, job);
-    }
+    tp_turn turn = handle(a, job, tp_mail_pop(a));
+    if (turn != TP_TURN_IDLE) return turn;
   }
   return a->mailbox.count > 0 ? TP_TURN_USED : TP_TURN_IDLE;
 }

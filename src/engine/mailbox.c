@@ -77,6 +77,19 @@ static bool worth_a_letter(tp_value message) {
   }
 }
 
+void tp_dead_letter(tp_system *s, tp_value path, tp_value message, tp_ref *sender,
+                    const char *reason) {
+  if (worth_a_letter(message)) {
+    tp_events_publish(s, &(tp_event){.kind = TP_EVENT_DEAD_LETTER,
+                                     .code = reason,
+                                     .sender = sender,
+                                     .value = message,
+                                     .trace = path});
+  }
+  tp_value_release(s, path);
+  tp_value_release(s, message);
+}
+
 static void dead_letter(tp_actor *a, tp_value message, tp_ref *sender, const char *reason) {
   if (!worth_a_letter(message)) return;
   tp_events_publish(a->ref.system, &(tp_event){.kind = TP_EVENT_DEAD_LETTER,

@@ -464,7 +464,8 @@ typedef enum tp_event_kind {
   TP_EVENT_STOPPED,     /* subject */
   TP_EVENT_FAILED,      /* subject, value: the reason, trace, directive; code says why, or NULL */
   TP_EVENT_HOOK_FAILED, /* subject, value, trace: post_stop or pre_restart raised (LIFE-7) */
-  TP_EVENT_DEAD_LETTER, /* subject: the recipient, value: the message, sender, code: the reason */
+  TP_EVENT_DEAD_LETTER, /* subject: the recipient, value: the message, sender, code: the reason;
+                         * or without a subject, trace: the recipient's path */
   TP_EVENT_DROPPED,     /* a full mailbox shed it: the same, code: the policy (MBX-6) */
   TP_EVENT_WARNING, /* subject, code: "no-reply-target", "deep-mailbox" (value: its depth), ... */
   TP_EVENT_KINDS,
@@ -479,6 +480,11 @@ typedef struct tp_event {
   tp_value value;
   tp_value trace;
 } tp_event;
+
+/* Publishes a TP_EVENT_DEAD_LETTER of a message that had no actor to go to: without a subject, `path`
+ * as its trace. `path` and `message` are taken, `sender` is borrowed or NULL; `reason` is static. */
+void tp_dead_letter(tp_system *s, tp_value path, tp_value message, tp_ref *sender,
+                    const char *reason);
 
 /* Which kinds are worth a job: a set of 1u << kind. None at first. */
 void tp_events_want(tp_system *s, uint32_t kinds);
