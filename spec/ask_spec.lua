@@ -511,6 +511,26 @@ describe("ask", function()
       assert.equal(0, kit().system:stats().parked)
     end)
 
+    it("ASK-8 leaves no timer behind an asker that was killed, whoever has the request", function()
+      local kept = {}
+      local busy = kit().system:spawn(function(actor)
+        kept[#kept + 1] = actor.sender
+        troupe.sleep(10)
+      end)
+      local askers = {}
+      for i = 1, 3 do
+        askers[i] = kit().system:spawn(function() busy:ask("hello", 60000) end)
+        askers[i]:tell("ask")
+      end
+      kit():advance(10) -- the first has been handled, the second is in hand, the third is queued
+      for _, asker in ipairs(askers) do asker:kill() end
+
+      kit().system:run()
+
+      assert.equal(3, #kept)
+      assert.equal(30, kit():now())
+    end)
+
     it("ASK-2 ends an ask of oneself by its timeout", function()
       local reached
       local loner = kit().system:spawn(function(actor, message)

@@ -367,15 +367,20 @@ static void stop_waiting(tp_actor *a) {
   tp_ref_release(&slot->ref);
 }
 
-/* The job that waits is not to go on. Closing it is a job of its own. */
+/* The job that waits is not to go on. Closing it is a job of its own. What it waits for is over, though
+ * others may hold the slot: the request may be queued, or its sender kept (ASK-8). */
 static tp_turn close_wait(tp_actor *a, tp_job *job) {
+  tp_ref *slot = &a->waits_for->ref;
   job->kind = TP_JOB_CLOSE;
   job->system = a->ref.system;
   job->actor = &a->ref;
   job->behavior = a->behavior;
   job->token = a->waits_for->token;
   a->abandon = false;
+  tp_ref_retain(slot);
   stop_waiting(a);
+  tp_slot_fail(slot, "cancelled");
+  tp_ref_release(slot);
   return TP_TURN_JOB;
 }
 
