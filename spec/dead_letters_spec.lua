@@ -1,4 +1,7 @@
 local troupe = require "troupe"
+local events = require "troupe.events"
+local log = require "troupe.log"
+local reports = require "troupe.reports"
 local new_kit = require "spec.support.kit"
 local raised_here = require "spec.support.raised_here"
 
@@ -143,6 +146,26 @@ describe("dead letters", function()
     kit():settle()
 
     assert.are.equal(20, #kit().logs)
+  end)
+
+  it("DL-2 begins another ten seconds when the clock of the log has been set back", function()
+    local now, lines = 1000, {}
+    local own = log.new("troupe://demo/", function() return now end, {
+      sink = function(record) lines[#lines + 1] = record.message end,
+    })
+    local stream = events.new { is_ref = function() return false end }
+    local _, report = reports.dispatcher(own, stream, function() end)
+    local function lose(n)
+      for _ = 1, n do report("dead_letter", { recipient = "/user/a", message = "m" }) end
+    end
+    lose(25)
+    assert.are.equal(10, #lines)
+
+    now = 500
+    lose(2)
+
+    assert.are.equal("15 more dead letters", lines[11])
+    assert.are.equal(13, #lines)
   end)
 
   it("DL-3 drops a dead letter about a dead letter", function()

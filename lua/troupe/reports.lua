@@ -27,7 +27,8 @@ local function new_limiter(log, later)
   end
 
   function limiter.admit(now)
-    if now - limiter.since >= WINDOW_S then
+    local elapsed = now - limiter.since
+    if elapsed >= WINDOW_S or elapsed < 0 then -- less than 0: the clock has been set back
       limiter.flush()
       limiter.since, limiter.lines = now, 0
     end
