@@ -348,6 +348,14 @@ describe("stopping", function()
     assert.is_true(task:await())
   end)
 
+  it("STOP-5 gives true when it has stopped with its system", function()
+    local ref = kit().system:spawn(function() end)
+    kit().system:terminate()
+
+    assert.is_true(ref:await_stop(10))
+    assert.is_true(troupe.graceful_stop(ref, 10))
+  end)
+
   it("STOP-5 stops it hard and gives false when the time is over", function()
     local seen = {}
     local ref = kit().system:spawn(function(_, message)

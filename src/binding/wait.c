@@ -210,8 +210,8 @@ int tpl_await_stop(lua_State *L) {
   tpl_host *h = u->host;
   tp_time timeout = tpl_check_duration(L, 2, true, "await_stop: timeout_ms");
   if (!tp_ref_is_actor(u->ref)) return tpl_misuse(L, "await_stop: a reply ref does not stop");
-  if (h->system == NULL) {
-    lua_pushboolean(L, 1); /* it has stopped with its system */
+  if (h->system == NULL || !tp_ref_alive(u->ref)) {
+    lua_pushboolean(L, 1); /* it has stopped, perhaps with its system */
     return 1;
   }
   tpl_check_wait(L, h, "await_stop");
