@@ -459,6 +459,34 @@ describe("supervision", function()
       assert.equal(510, woke_at)
     end)
 
+    it("SUP-3 keeps suspended what is below a restart, whatever is resumed above it", function()
+      local handled = {}
+      local refs = {}
+      local function leaf(_, message) handled[#handled + 1] = { message, kit():now() } end
+      local function child(actor)
+        refs.leaf = actor:spawn(leaf)
+        error("escalates", 0)
+      end
+      local function parent(actor)
+        actor:spawn(child, nil, { supervisor_strategy = troupe.escalating_strategy }):tell("go")
+      end
+      refs.top = kit().system:spawn(function(actor)
+        actor:spawn({
+          receive = parent,
+          stop_children_on_restart = false,
+          pre_restart = function() troupe.sleep(100) end,
+        }):tell("go")
+      end, nil, { supervisor_strategy = troupe.one_for_one { decider = "resume" } })
+      refs.top:tell("go")
+      kit():settle()
+
+      refs.top:kill()
+      refs.leaf:tell("a")
+      kit():advance(200)
+
+      assert.are.same({ { "a", 100 } }, handled)
+    end)
+
     it("SUP-3 lets a suspended actor be stopped", function()
       local stopped = collect("actor_stopped")
       local parent, child = slow_restart(function() end)

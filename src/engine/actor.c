@@ -37,8 +37,7 @@ static void join_family(tp_actor *a, tp_actor *parent) {
   tp_list_append(&parent->family->children, &a->siblings);
   parent->family->count++;
   if (!a->named) a->label.number = ++parent->family->unnamed;
-  bool holds = parent->phase == TP_PHASE_FAILED || parent->phase == TP_PHASE_PRE_RESTART;
-  a->suspended = parent->suspended + (holds ? 1 : 0); /* as its siblings (SUP-3) */
+  a->suspended = parent->suspended || parent->frozen;
 }
 
 int tp_actor_new(tp_system *s, tp_actor *parent, tp_behavior *behavior, const char *name,

@@ -76,11 +76,12 @@ typedef struct tp_actor {
   bool killed;           /* is to fail in its turn (SUP-11) */
   bool drains;           /* its children finish their mail before they stop */
   bool children_told;    /* to stop */
+  bool frozen;           /* it has failed, and what is below it is suspended (SUP-3) */
+  bool suspended;        /* something above it is frozen */
   bool started;          /* pre_start of this incarnation has ended */
   bool guardian;
-  bool named;         /* by `label.name`; else "$" and `label.number` */
-  uint32_t bounded;   /* messages queued that count towards the mailbox's capacity */
-  uint32_t suspended; /* ancestors that failed and have not been dealt with (SUP-3) */
+  bool named;       /* by `label.name`; else "$" and `label.number` */
+  uint32_t bounded; /* messages queued that count towards the mailbox's capacity */
 
   struct tp_actor *parent; /* counted; NULL for the root */
   tp_link siblings;

@@ -7,7 +7,7 @@ static tp_actor_condition state_of(const tp_actor *a) {
   switch ((tp_phase)a->phase) {
     case TP_PHASE_STARTING: return TP_ACTOR_STARTING;
     case TP_PHASE_RUNNING:
-      if (a->suspended > 0) return TP_ACTOR_SUSPENDED;
+      if (a->suspended) return TP_ACTOR_SUSPENDED;
       return a->waits_for != NULL ? TP_ACTOR_WAITING : TP_ACTOR_RUNNING;
     case TP_PHASE_FAILED: return TP_ACTOR_SUSPENDED;
     case TP_PHASE_PRE_RESTART:

@@ -207,13 +207,13 @@ static bool keeps_children(const tp_actor *a) {
 }
 
 static tp_turn restart_children(tp_actor *a) {
-  if (keeps_children(a)) {
-    tp_resume_children(a);
-  } else {
+  if (!keeps_children(a)) {
     if (a->router != NULL) tp_router_close(a);
     stop_children(a);
     if (!tp_actor_childless(a)) return TP_TURN_IDLE;
   }
+  a->frozen = false;
+  tp_resume_children(a);
   end_timers(a); /* those that pre_restart has started */
   tp_actor_set_state(&a->ref, tp_nil());
   (void)tp_become(&a->ref, tp_nil()); /* which takes no memory */
@@ -385,7 +385,7 @@ static tp_turn close_wait(tp_actor *a, tp_job *job) {
 }
 
 static bool held_back(const tp_actor *a) {
-  return a->phase == TP_PHASE_FAILED || (a->suspended > 0 && a->phase < TP_PHASE_FAILED);
+  return a->phase == TP_PHASE_FAILED || (a->suspended && a->phase < TP_PHASE_FAILED);
 }
 
 static tp_turn go_on(tp_actor *a, tp_job *job) {

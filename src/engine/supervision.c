@@ -52,28 +52,27 @@ void tp_let_go_of_asker(tp_actor *a, bool stops) {
   tp_ref_release(asker);
 }
 
-/* What a failed child has suspended already is not suspended again: its failure is now ours. */
 static void suspend_children(tp_actor *a) {
-  tp_actor *c = tp_actor_walk(a, a);
-  while (c != NULL) {
-    c->suspended++;
-    c = c->phase == TP_PHASE_FAILED ? tp_actor_walk_past(a, c) : tp_actor_walk(a, c);
-  }
+  a->frozen = true;
+  for (tp_actor *c = tp_actor_walk(a, a); c != NULL; c = tp_actor_walk(a, c)) c->suspended = true;
 }
 
 /* The incarnation goes on; it has started when no hook of its waits. If one does it is still the
  * failure's, which a restart is told with. */
 static void carry_on(tp_actor *a) {
   a->phase = TP_PHASE_RUNNING;
+  a->frozen = false;
   a->started = a->job == NULL || a->job->kind == TP_JOB_RECEIVE;
   if (a->started) tp_forget_failure(a);
   tp_idle_start(a);
 }
 
+/* What failed there and escalated to whom is resumed, is resumed too; what is frozen for a reason of its
+ * own stays so, with what is below it. */
 void tp_resume_children(tp_actor *a) {
   for (tp_actor *c = tp_actor_walk(a, a); c != NULL; c = tp_actor_walk(a, c)) {
-    if (c->suspended > 0) c->suspended--;
-    if (c->phase == TP_PHASE_FAILED) carry_on(c); /* it had escalated */
+    if (c->phase == TP_PHASE_FAILED && !c->parent->frozen) carry_on(c);
+    c->suspended = c->parent->suspended || c->parent->frozen;
     tp_schedule_run(c->ref.system, &c->run);
   }
 }
