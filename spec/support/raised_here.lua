@@ -1,14 +1,16 @@
 --- What a wrong call raises, once it is certain that the error names the line of that call.
 
 ---@param fn function  runs the wrong call
----@param call? function  the wrong call, all on the line where the function begins; default: `fn`
+---@param call? function  makes the wrong call, in one of its own lines, and little else; default:
+---  `fn`
 ---@return string text
 return function(fn, call)
   local ok, err = pcall(fn)
   assert(not ok, "nothing was raised")
-  local where = debug.getinfo(call or fn, "S")
-  local position = ("%s:%d: "):format(where.short_src, where.linedefined)
   local text = tostring(err)
-  assert(text:find(position, 1, true), ("%q does not name %q"):format(text, position))
-  return text
+  local where = debug.getinfo(call or fn, "S")
+  for line = where.linedefined, where.lastlinedefined do
+    if text:find(("%s:%d: "):format(where.short_src, line), 1, true) then return text end
+  end
+  error(("%q does not name %s:%d"):format(text, where.short_src, where.linedefined))
 end
