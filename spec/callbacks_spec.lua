@@ -59,6 +59,12 @@ way_of_fault("a C stack overflow", "C stack overflow", overflow_c)
 --- A to-be-closed value.
 local function closing(fn) return setmetatable({}, { __close = fn }) end
 
+local function new_breaker(is_failure)
+  return troupe.circuit_breaker {
+    max_failures = 1, reset_timeout_ms = 1000, is_failure = is_failure,
+  }
+end
+
 --- A function that calls `raise` in its first call, and else `otherwise`.
 local function once(raise, otherwise)
   local raised = false
@@ -159,6 +165,18 @@ local callbacks = {
     end,
   },
 
+  ["a match of decide_by"] = {
+    id = "SUP-7", logs = { "error", "error" }, arrives = 1,
+    run = function(t)
+      t.listen("hook_failed")
+      local decider = troupe.decide_by { { t.raise, "resume" } }
+      local failing = t.system:spawn(function() error("a failure") end, nil,
+        { supervisor_strategy = troupe.one_for_one { decider = decider } })
+      failing:tell("go")
+      t.send(t.system:spawn(notes_or(t)), "next")
+    end,
+  },
+
   ["a strategy"] = {
     id = "RTR-11", logs = { "error" }, arrives = 1,
     run = function(t)
@@ -253,8 +271,7 @@ local callbacks = {
     run = function(t)
       local value, err = t.system:go(t.raise):await()
       assert.is_nil(value)
-      -- An error of nil would look like success.
-      if t.way.is_nil then t.arrived(nil, err ~= nil) else t.arrived(err) end
+      t.arrived_as_error(err)
       t.note("next")
     end,
   },
@@ -277,6 +294,70 @@ local callbacks = {
       end)()
       t.send(t.system:spawn(notes_or(t)), "next")
     end,
+  },
+
+  ["a function of pipe_to_self"] = {
+    id = "PAT-1", logs = {}, arrives = 1,
+    run = function(t)
+      t.send(t.system:spawn(function(actor, message)
+        if message == "raise" then return actor:pipe_to_self(t.raise) end
+        if message == "next" then return t.note(message) end
+        t.arrived_as_error(message.err)
+      end))
+    end,
+  },
+
+  ["a mapper of pipe_to_self"] = {
+    id = "PAT-1", logs = { "error" }, arrives = 0,
+    run = function(t)
+      t.send(t.system:spawn(notes_or(t, function(actor)
+        actor:pipe_to_self(function() return "a result" end, t.raise)
+      end)))
+    end,
+  },
+
+  ["a function that is retried"] = {
+    id = "PAT-1", logs = {}, arrives = 1,
+    run = function(t)
+      t.send(t.system:spawn(notes_or(t, function()
+        t.arrived(select(2, pcall(troupe.retry, t.raise, { attempts = 3, delay_ms = 1 })))
+      end)))
+    end,
+  },
+
+  ["what a circuit breaker calls"] = {
+    id = "CB-1", logs = {}, arrives = 1,
+    run = function(t)
+      t.send(t.system:spawn(notes_or(t, function()
+        local breaker = new_breaker()
+        t.arrived(select(2, pcall(breaker.call, breaker, t.raise)))
+      end)))
+    end,
+  },
+
+  ["is_failure of a circuit breaker"] = {
+    id = "CB-1", logs = { "error" }, arrives = 0,
+    run = function(t)
+      t.send(t.system:spawn(notes_or(t, function()
+        local breaker = new_breaker(t.raise)
+        t.note(breaker:call(function() return "a result" end))
+        t.note(breaker:state())
+      end)))
+    end,
+    notes = { "a result", "open", "next" },
+  },
+
+  ["a listener to a circuit breaker"] = {
+    id = "CB-1", logs = { "error" }, arrives = 0,
+    run = function(t)
+      t.send(t.system:spawn(notes_or(t, function()
+        local breaker = new_breaker()
+        breaker:on_change(t.raise)
+        breaker:on_change(function(_, to) t.note(to) end)
+        breaker:call(function() return nil, "a failure" end)
+      end)))
+    end,
+    notes = { "open", "next" },
   },
 
   ["__close in a handler"] = {
@@ -403,7 +484,7 @@ describe("a callback that raises", function()
   local kit = new_kit.each(before_each, after_each)
 
   local function new_test(way, options)
-    local t = { way = way, notes = {}, arrivals = {} }
+    local t = { notes = {}, arrivals = {} }
 
     function t.raise() way.raise() end
 
@@ -412,6 +493,11 @@ describe("a callback that raises", function()
     function t.arrived(reason, is_right)
       if is_right == nil then is_right = way.is(reason) end
       t.arrivals[#t.arrivals + 1] = is_right
+    end
+
+    --- An error of nil would look like success, so there is another value for it.
+    function t.arrived_as_error(err)
+      if way.is_nil then t.arrived(nil, err ~= nil) else t.arrived(err) end
     end
 
     --- The reasons of these events arrive; or what they have in a field of theirs.
