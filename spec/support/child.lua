@@ -16,7 +16,9 @@ end
 -- AddressSanitizer, which is preloaded, reserves more than any limit; it can refuse what is large.
 local function limit(memory_mb)
   if not memory_mb then return "" end
-  if not os.getenv("LD_PRELOAD") then return ("ulimit -v %d; "):format(memory_mb * 1024) end
+  if not (os.getenv("LD_PRELOAD") or ""):find("libasan", 1, true) then
+    return ("ulimit -v %d; "):format(memory_mb * 1024)
+  end
   return ("ASAN_OPTIONS=$ASAN_OPTIONS:allocator_may_return_null=1:max_allocation_size_mb=%d ")
     :format(memory_mb)
 end
