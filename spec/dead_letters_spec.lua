@@ -154,9 +154,9 @@ describe("dead letters", function()
       sink = function(record) lines[#lines + 1] = record.message end,
     })
     local stream = events.new { is_ref = function() return false end }
-    local _, report = reports.dispatcher(own, stream, function() end)
+    local dispatch = reports.dispatcher(own, stream, function() end)
     local function lose(n)
-      for _ = 1, n do report("dead_letter", { recipient = "/user/a", message = "m" }) end
+      for _ = 1, n do dispatch("dead_letter", nil, "m", "unresolved", nil, "/user/a") end
     end
     lose(25)
     assert.are.equal(10, #lines)

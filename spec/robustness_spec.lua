@@ -348,7 +348,10 @@ describe("robustness", function()
       assert.are.equal("troupe://demo/user/$1/$1", text:sub(1, 24))
       assert.are.equal(DEEP, select(2, text:gsub("%$1", "")))
       -- The same number of elements: a tenth as deep, ten times as often.
-      local few, many = seconds(leaf, 20), seconds(shallow, 200)
+      local few, many = math.huge, math.huge
+      for _ = 1, 3 do -- the best of three: others use the machine too
+        few, many = math.min(few, seconds(leaf, 7)), math.min(many, seconds(shallow, 70))
+      end
       assert.is_true(few < 4 * many, ("%g s against %g s"):format(few, many))
     end)
   end)
