@@ -404,4 +404,16 @@ describe("stopping", function()
 
     assert.matches("graceful_stop: a reply ref does not stop", message, 1, true)
   end)
+
+  it("SYS-2 the guardians end with their system alone", function()
+    local system = kit().system
+    local answers = system:spawn(function(actor) actor:reply("alive") end)
+    local user = system:actor_selection("/user"):resolve()[1]
+    user:stop()
+    user:kill()
+
+    assert.is_false(troupe.graceful_stop(user, 10))
+
+    assert.are.equal("alive", (answers:ask("?")))
+  end)
 end)

@@ -178,10 +178,17 @@ static int ref_kill(lua_State *L) {
   return 0;
 }
 
+/* The guardians end with their system alone. */
+static bool is_guardian(const tp_ref *r) {
+  const tp_ref *parent = tp_ref_parent(r);
+  return parent == NULL || tp_ref_parent(parent) == NULL;
+}
+
 /* core.stop_now(ref)                                             STOP-2 */
 static int core_stop_now(lua_State *L) {
   tpl_ref *target = tpl_check_ref(L, 1, "stop", "the target");
-  if (tp_ref_is_actor(target->ref) && target->host->system != NULL) tp_stop_now(target->ref);
+  bool stops = tp_ref_is_actor(target->ref) && !is_guardian(target->ref);
+  if (stops && target->host->system != NULL) tp_stop_now(target->ref);
   return 0;
 }
 
