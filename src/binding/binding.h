@@ -282,8 +282,9 @@ void tpl_free_coros(tpl_host *h);
 /* Gives back a slot and its outcome; does nothing to NULL. */
 void tpl_drop_slot(tp_ref **slot);
 
-/* Runs jobs of `h` until none is ready or the slice is over (DISP-2). */
-void tpl_run_ready(lua_State *L, tpl_host *h);
+/* Runs jobs of `h` until none is ready or the slice is over (DISP-2). False when there was no memory
+ * for a coroutine to run them in. */
+bool tpl_run_ready(lua_State *L, tpl_host *h);
 
 /* Looks at the clock, lets deadlines pass; the slice may be over. */
 void tpl_look_at_clock(tpl_host *h);
@@ -343,6 +344,7 @@ struct tpl_task {
   tp_value anchor; /* of its userdata, while it is not over */
   uint8_t state;   /* tpl_task_state */
   bool cancelled;  /* its next wait ends it */
+  bool exhausted;  /* there was no memory for its end */
 };
 
 static inline tpl_task *tpl_task_of(void *token) {
@@ -362,6 +364,9 @@ int tpl_task_begin(lua_State *L, tpl_coro *c);
 void tpl_task_returned(lua_State *L, tpl_task *t, int first);
 void tpl_task_failed(lua_State *L, tpl_task *t);
 void tpl_task_closed(tpl_task *t);
+
+/* There was no memory to say how the task ended: it ends with that error, unless it is over. */
+void tpl_task_exhausted(tpl_task *t);
 
 void tpl_open_task(lua_State *L, int core);
 

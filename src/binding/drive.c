@@ -135,6 +135,7 @@ static int anchor_reason(lua_State *L) {
 
 static int fail_task(lua_State *L) {
   failure *f = lua_touserdata(L, 1);
+  tpl_push_value(L, f->coro->host, f->coro->task->anchor); /* it is kept until this returns */
   tpl_push_value(L, f->coro->host, f->reason);
   tpl_push_value(L, f->coro->host, f->trace);
   tpl_task_failed(L, f->coro->task);
@@ -159,7 +160,8 @@ static void report(lua_State *L, failure *f) {
     tp_fail(&c->job, f->reason, f->trace);
     return;
   }
-  (void)protect(L, c->foreign ? report_unawaited : fail_task, f);
+  bool told = protect(L, c->foreign ? report_unawaited : fail_task, f);
+  if (!told && c->task != NULL) tpl_task_exhausted(c->task);
   tp_value_release(s, f->reason);
   tp_value_release(s, f->trace);
 }
@@ -274,7 +276,7 @@ static int trim(lua_State *L) {
   return 0;
 }
 
-void tpl_run_ready(lua_State *L, tpl_host *h) {
+bool tpl_run_ready(lua_State *L, tpl_host *h) {
   tpl_host *outer = h->core->state->running;
   h->core->state->running = h;
   h->slice_over = false;
@@ -283,7 +285,10 @@ void tpl_run_ready(lua_State *L, tpl_host *h) {
   h->share = JOBS_A_SLICE;
   while (!h->slice_over) {
     tpl_coro *c = take_coro(L, h);
-    if (c == NULL) break; /* out of memory: perhaps there is some the next time */
+    if (c == NULL) {
+      h->core->state->running = outer;
+      return false;
+    }
     lua_pushcfunction(c->L, tpl_slice);
     lua_pushlightuserdata(c->L, c);
     c->job = (tp_job){.kind = TP_JOB_RESUME, .system = h->system}; /* none, should it not begin */
@@ -291,6 +296,16 @@ void tpl_run_ready(lua_State *L, tpl_host *h) {
   }
   if (tpl_anchors_are_large(h)) (void)protect(L, trim, h);
   h->core->state->running = outer;
+  return true;
+}
+
+/* The same for a driver. Raises when there is no memory for a coroutine: what is queued stays so. */
+static void run_ready(lua_State *L, tpl_host *h) {
+  if (tpl_run_ready(L, h)) return;
+  lua_gc(L, LUA_GCCOLLECT, 0);
+  if (h->system != NULL && tpl_run_ready(L, h)) return;
+  h->driving = false;
+  luaL_error(L, "not enough memory");
 }
 
 /* ---- Time ------------------------------------------------------------------------------- */
@@ -395,7 +410,7 @@ bool tpl_drive(lua_State *L, tpl_host *h, tp_ref *slot) {
   h->driving = true;
   while (!reached(h, slot)) {
     pass_deadlines(h);
-    tpl_run_ready(L, h);
+    run_ready(L, h);
     if (tp_ready(h->system)) {
       let_loop_run(h);
     } else if (!reached(h, slot) && !sleep_until_deadline(h)) {
@@ -418,7 +433,7 @@ void tpl_settle(lua_State *L, tpl_host *h) {
   do {
     pass_deadlines(h);
     h->polled = h->now;
-    tpl_run_ready(L, h);
+    run_ready(L, h);
   } while (tp_ready(h->system) || is_due(h));
   h->driving = false;
 }

@@ -53,7 +53,9 @@ static void read_supervision(lua_State *L, int recipe, const char *name, tp_supe
     out->given = true;
     out->all_for_one = boolean_field(L, t, "all_for_one");
     out->directive = (tp_directive)choice_field(L, t, "directive", directives);
-    out->max_restarts = (int64_t)number_field(L, t, "max_restarts", 10);
+    lua_getfield(L, t, "max_restarts");
+    out->max_restarts = lua_tointeger(L, -1);
+    lua_pop(L, 1);
     out->within = tpl_nanoseconds(number_field(L, t, "within_ms", 60000));
   }
   lua_pop(L, 1);

@@ -130,11 +130,18 @@ void tpl_task_returned(lua_State *L, tpl_task *t, int first) {
 /* Pushes the error that a task ends with when it was cancelled or its system has terminated. */
 static void push_end(lua_State *L, tpl_task *t) {
   tpl_push_setup(L, t->host, "fault");
-  lua_pushstring(L, t->cancelled ? "cancelled" : "system-terminated");
+  const char *code = t->cancelled ? "cancelled" : "system-terminated";
+  lua_pushstring(L, t->exhausted ? "out-of-memory" : code);
   lua_call(L, 1, 1);
 }
 
 void tpl_task_closed(tpl_task *t) { over(t, TPL_TASK_CANCELLED); }
+
+void tpl_task_exhausted(tpl_task *t) {
+  if (t->state != TPL_TASK_RUNNING) return;
+  t->exhausted = true;
+  over(t, TPL_TASK_CANCELLED);
+}
 
 static bool is_awaited(const tpl_task *t) {
   for (uint32_t i = 0; t->awaited != NULL && i < t->awaited->count; i++) {
