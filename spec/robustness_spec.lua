@@ -326,33 +326,35 @@ describe("robustness", function()
       ]])
     end)
 
+    -- In a process of its own: in the memory that other specs have left, deep trees lie scattered.
     it("PATH-1 renders a deep path in a time that grows with its depth alone", function()
-      local SHALLOW, DEEP = 3000, 30000
-      local shallow, leaf
-      local link = {}
-      function link.receive(actor, depth)
-        leaf = actor.ref
-        if depth == SHALLOW then shallow = leaf end
-        if depth < DEEP then actor:spawn(link):tell(depth + 1) end
-      end
-      kit().system:spawn(link):tell(1)
-      kit():settle()
-      local function seconds(ref, times)
-        local began = os.clock()
-        for _ = 1, times do tostring(ref.path) end
-        return os.clock() - began
-      end
+      prints("troupe://demo/user/$1/$1\n30000\nin time\n", [[
+        local troupe = require "troupe"
+        local SHALLOW, DEEP = 3000, 30000
+        local shallow, leaf
+        local link = {}
+        function link.receive(actor, depth)
+          leaf = actor.ref
+          if depth == SHALLOW then shallow = leaf end
+          if depth < DEEP then actor:spawn(link):tell(depth + 1) end
+        end
+        local system = troupe.system("demo")
+        system:spawn(link):tell(1)
+        system:run()
+        local text = tostring(leaf.path)
+        print(text:sub(1, 24))
+        print((select(2, text:gsub("%$1", ""))))
 
-      local text = tostring(leaf.path)
+        local function seconds(ref, times)
+          local began = os.clock()
+          for _ = 1, times do tostring(ref.path) end
+          return os.clock() - began
+        end
 
-      assert.are.equal("troupe://demo/user/$1/$1", text:sub(1, 24))
-      assert.are.equal(DEEP, select(2, text:gsub("%$1", "")))
-      -- The same number of elements: a tenth as deep, ten times as often.
-      local few, many = math.huge, math.huge
-      for _ = 1, 3 do -- the best of three: others use the machine too
-        few, many = math.min(few, seconds(leaf, 7)), math.min(many, seconds(shallow, 70))
-      end
-      assert.is_true(few < 4 * many, ("%g s against %g s"):format(few, many))
+        -- The same number of elements: a tenth as deep, ten times as often.
+        local few, many = seconds(leaf, 20), seconds(shallow, 200)
+        print(few < 4 * many and "in time" or ("%g s against %g s"):format(few, many))
+      ]])
     end)
   end)
 
