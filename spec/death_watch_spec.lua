@@ -201,7 +201,7 @@ describe("death watch", function()
 
   it("WATCH-3 stops the watcher with the pill that it asked for", function()
     local target = kit().system:spawn(ignore)
-    local watcher = kit().system:spawn(function(actor)
+    local observer = kit().system:spawn(function(actor)
       actor:watch_with(target, troupe.PoisonPill)
     end)
     watcher:tell("watch")
