@@ -204,13 +204,13 @@ describe("death watch", function()
     local observer = kit().system:spawn(function(actor)
       actor:watch_with(target, troupe.PoisonPill)
     end)
-    watcher:tell("watch")
+    observer:tell("watch")
     kit():settle()
 
     target:stop()
     kit():settle()
 
-    assert.are.equal("stopped", kit().system:inspect(watcher).state)
+    assert.are.equal("stopped", kit().system:inspect(observer).state)
   end)
 
   -- CPU time of watching and unwatching n actors, half of which have stopped.

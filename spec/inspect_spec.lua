@@ -37,9 +37,9 @@ describe("looking at actors", function()
       "troupe://demo/user/parent/child", "troupe://demo/system",
     }, paths)
     assert.are.same({
-      ref = parent, path = "troupe://demo/user/parent", state = "running",
-      behavior = line_of(receive), queued = 1, restarts = 1,
-    }, tree[3])
+      ref = parent, depth = 2, state = "running", behavior = line_of(receive), queued = 1,
+      restarts = 1,
+    }, setmetatable(tree[3], nil))
     assert.are.equal("guardian", tree[1].behavior)
   end)
 
@@ -142,7 +142,7 @@ describe("looking at actors", function()
     local seen = system:inspect(ref)
 
     assert.are.same({
-      ref = ref, path = "troupe://demo/user/busy", state = "waiting", behavior = seen.behavior,
+      ref = ref, state = "waiting", behavior = seen.behavior,
       queued = 1, restarts = 0, stashed = 1, timers = 1, children = 1, watches = 1, watchers = 1,
       mailbox = { capacity = 1, overflow = "drop-new", dropped = 2 },
       receive_timeout_ms = 1000, became = line_of(become),
@@ -227,6 +227,31 @@ describe("looking at actors", function()
 
     assert.is_true(crowded < alone * 20, ("%g s, %g s"):format(alone, crowded))
     assert.are.equal(100004, #kit().system:tree())
+  end)
+
+  it("INS-1 shows a tree that is deep, or wide, at the same cost for each actor", function()
+    local function cost(nest, n)
+      local system <close> = troupe.system("tree", { log_level = "off" })
+      local link = {}
+      function link.receive(actor, left)
+        if left > 0 then (nest and actor or actor.system):spawn(link):tell(left - 1) end
+      end
+      system:spawn(link):tell(n)
+      system:run()
+      collectgarbage()
+      local began = os.clock()
+      local tree = system:tree()
+      local text = tostring(tree)
+      local seconds = os.clock() - began
+      assert.are.equal(n + 4, #tree)
+      assert.are.equal(n + 3, select(2, text:gsub("\n", "")))
+      return seconds
+    end
+    for _, nest in ipairs { true, false } do
+      local few, many = cost(nest, 1000), cost(nest, 16000)
+
+      assert.is_true(many < few * 16 * 6, ("%g s, %g s"):format(few, many))
+    end
   end)
 
   it("INS-1 raises for what is no actor of the system", function()

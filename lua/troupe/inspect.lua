@@ -10,7 +10,8 @@ local inspect = {}
 
 ---@class troupe.Outline
 ---@field ref troupe.Ref
----@field path string
+---@field path string      its text; made when it is asked for
+---@field depth integer    below the root; of those in a tree
 ---@field state troupe.ActorState  "running" is idle as well; "waiting" is its handler
 ---@field behavior string?  "worker.lua:12", "Router.random(4)", "guardian"; nil once it has stopped
 ---@field queued integer    messages in its mailbox
@@ -27,6 +28,14 @@ local inspect = {}
 ---@field became string?    where the function was defined that handles messages instead
 ---@field last_failure { reason: any, count: integer, at_ms: number }?  count: failures so far
 
+--- Paths are made when they are asked for: those of a deep tree are long.
+---@class troupe.Outline
+local Outline = { __name = "troupe.Outline" }
+
+function Outline:__index(key)
+  if key == "path" then return tostring(self.ref) end
+end
+
 ---@class troupe.Tree
 ---@field [integer] troupe.Outline
 local Tree = { __name = "troupe.Tree" }
@@ -36,23 +45,20 @@ local function summary(outline)
     outline.restarts, text.escape(outline.behavior or "gone"))
 end
 
--- "troupe://demo/user/a" is two levels below the root.
-local function depth_and_name(path)
-  local _, slashes = path:gsub("/[^/]", "")
-  return slashes - 1, path:match("[^/]+$") or path
-end
+local MAX_INDENT = 40
 
 function Tree:__tostring()
   local lines = {}
   for i, outline in ipairs(self) do
-    local depth, name = depth_and_name(outline.path)
-    lines[i] = ("%s%s  %s"):format(("  "):rep(depth), text.escape(name), summary(outline))
+    local indent = ("  "):rep(math.min(outline.depth, MAX_INDENT))
+    local name = outline.depth == 0 and outline.path or outline.ref.name
+    lines[i] = ("%s%s  %s"):format(indent, text.escape(name), summary(outline))
   end
   return table.concat(lines, "\n")
 end
 
 ---@class troupe.Inspection
-local Inspection = { __name = "troupe.Inspection" }
+local Inspection = { __name = "troupe.Inspection", __index = Outline.__index }
 
 local function mailbox(self)
   local box = self.mailbox
@@ -83,7 +89,11 @@ end
 
 ---@param system troupe.System
 ---@return troupe.Tree
-function inspect.tree(system) return setmetatable(core.tree(system), Tree) end
+function inspect.tree(system)
+  local tree = setmetatable(core.tree(system), Tree)
+  for _, outline in ipairs(tree) do setmetatable(outline, Outline) end
+  return tree
+end
 
 ---@param ref troupe.Ref
 ---@return troupe.Inspection?  nil for a reply ref

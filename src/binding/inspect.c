@@ -47,8 +47,6 @@ static void push_outline(lua_State *L, tpl_host *h, tp_ref *r, const tp_actor_in
   lua_createtable(L, 0, 8);
   tpl_push_ref(L, h, r);
   lua_setfield(L, -2, "ref");
-  tpl_push_path(L, r);
-  lua_setfield(L, -2, "path");
   lua_pushstring(L, states[info->state]);
   lua_setfield(L, -2, "state");
   if (info->state != TP_ACTOR_STOPPED) {
@@ -106,15 +104,27 @@ static int detail(lua_State *L) {
   return 1;
 }
 
+/* How deep `r` is, which comes after `previous`, parents first. */
+static uint64_t depth_below(uint64_t depth, const tp_ref *previous, const tp_ref *r) {
+  if (previous == NULL) return 0;
+  for (; previous != tp_ref_parent(r); previous = tp_ref_parent(previous)) depth--;
+  return depth + 1;
+}
+
 /* (host) -> a list of outlines, parents first */
 static int outlines(lua_State *L) {
   tpl_host *h = lua_touserdata(L, 1);
   tp_ref *r = tp_terminated(h->system) ? NULL : tp_next_actor(h->system, NULL);
   lua_newtable(L);
+  const tp_ref *previous = NULL;
+  uint64_t depth = 0;
   for (lua_Integer i = 1; r != NULL; i++, r = tp_next_actor(h->system, r)) {
     tp_actor_info info;
     tp_actor_look_at(r, &info);
     push_outline(L, h, r, &info);
+    depth = depth_below(depth, previous, r);
+    set_number(L, "depth", depth);
+    previous = r;
     lua_rawseti(L, -2, i);
   }
   return 1;
@@ -132,7 +142,7 @@ static int look(lua_State *L, tpl_host *h, lua_CFunction f, tp_ref *r) {
   return status == LUA_OK ? 1 : lua_error(L);
 }
 
-/* core.tree(system) -> a list: ref, path, state, behavior, queued, restarts of every actor */
+/* core.tree(system) -> a list: ref, depth, state, behavior, queued, restarts of every actor */
 static int core_tree(lua_State *L) {
   tpl_host *h = tpl_check_host(L, 1, "tree");
   return look(L, h, outlines, NULL);
