@@ -416,4 +416,37 @@ describe("stopping", function()
 
     assert.are.equal("alive", (answers:ask("?")))
   end)
+
+  it("STOP-3 drains the children of a behavior that says so, unless the stop is hard", function()
+    local function handled(drains, hard)
+      local count, parent = 0, nil
+      local top = kit().system:spawn({
+        pre_start = function(actor)
+          parent = actor:spawn {
+            drain_children = drains,
+            pre_start = function(self)
+              self.ward = self:spawn(function()
+                troupe.sleep(1)
+                count = count + 1
+              end)
+            end,
+            receive = function(self) self:forward(self.ward) end,
+          }
+        end,
+        receive = function(actor) actor:stop(parent) end,
+      })
+      kit():settle()
+      for i = 1, 3 do parent:tell(i) end
+      kit():settle()
+
+      if hard then top:tell("stop it") else parent:stop() end
+      kit():advance(100)
+
+      assert.are.equal("stopped", kit().system:inspect(parent).state)
+      return count
+    end
+
+    assert.are.same({ 3, 0, 0 },
+      { handled(true, false), handled(false, false), handled(true, true) })
+  end)
 end)

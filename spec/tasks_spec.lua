@@ -1,3 +1,4 @@
+local testkit = require "troupe.testkit"
 local troupe = require "troupe"
 local new_kit = require "spec.support.kit"
 
@@ -482,5 +483,42 @@ describe("tasks", function()
 
       assert.equal("done", task:status())
     end)
+  end)
+
+  it("ASK-11 can begin while the system drains, and not when it has terminated", function()
+    local system = kit().system
+    local value
+    system:spawn(function(actor)
+      troupe.sleep(10)
+      value = actor.system:go(function() return "done" end):await()
+    end):tell("go")
+    kit():settle()
+    system:terminate()
+
+    assert.are.equal("done", value)
+    assert.has_error(function() system:go(function() end) end)
+  end)
+
+  it("ASK-11 running_system is the system whose task or handler runs here", function()
+    local seen = {}
+    kit().system:go(function() seen[1] = troupe.running_system() end)
+    kit():settle()
+
+    assert.are.equal(kit().system, seen[1])
+    assert.is_nil(troupe.running_system())
+  end)
+
+  it("RTR-7 system:random is uniform and comes from the seed", function()
+    local system = kit().system
+    local sum, least, most = 0, 1, 0
+    for _ = 1, 10000 do
+      local x = system:random()
+      sum, least, most = sum + x, math.min(least, x), math.max(most, x)
+    end
+
+    assert.is_true(least >= 0 and least < 0.01 and most < 1 and most > 0.99)
+    assert.is_true(math.abs(sum / 10000 - 0.5) < 0.02)
+    local a, b = testkit.system("a", { seed = 7 }), testkit.system("b", { seed = 7 })
+    assert.are.equal(a.system:random(), b.system:random())
   end)
 end)

@@ -439,4 +439,35 @@ describe("tell and sender", function()
 
     assert.are.same({ "message to troupe://demo/ (a ref that was collected)" }, letters)
   end)
+
+  it("TELL-3 forward treats a mailbox with so many messages as full", function()
+    local letters = {}
+    kit().system.events:subscribe(function(event)
+      letters[#letters + 1] = event.message .. " " .. event.reason
+    end, "dead_letter")
+    local target = kit().system:spawn(function() troupe.sleep(1) end)
+    local ref = kit().system:spawn(function(actor, message) actor:forward(target, message) end)
+    target:tell("in hand")
+    kit():settle()
+
+    for _, most in ipairs { 1, 1, 2, 2 } do ref:tell(most) end
+    kit():settle()
+
+    assert.are.same({ "1 mailbox-full", "2 mailbox-full" }, letters)
+  end)
+
+  it("TELL-3 forward refuses a number of messages that is none", function()
+    local refused = 0
+    local ref = kit().system:spawn(function(actor)
+      for _, most in ipairs { 0, -1, 1.5, 2 ^ 32, "3", {} } do
+        local ok, err = pcall(actor.forward, actor, actor.ref, most)
+        local expected = tostring(err):find("forward: most must be an integer from 1 to", 1, true)
+        if not ok and expected then refused = refused + 1 end
+      end
+    end)
+    ref:tell("go")
+    kit():settle()
+
+    assert.are.equal(6, refused)
+  end)
 end)

@@ -22,7 +22,8 @@ local timers = require "troupe.timers"
 ---@field unstash_all fun(self: troupe.Actor)  puts all that is aside back in front
 ---@field set_receive_timeout fun(self: troupe.Actor, ms: number?)  tells it troupe.ReceiveTimeout
 ---  after `ms` without user mail, again and again; nil: no more (TMR-7)
----@field forward fun(self: troupe.Actor, ref: troupe.Ref)  tells it the message in hand (TELL-3)
+---@field forward fun(self: troupe.Actor, ref: troupe.Ref, most: integer?)  tells it the message in
+---  hand, or dead-letters that when `most` messages wait there (TELL-3)
 ---@field watch fun(self: troupe.Actor, ref: troupe.Ref): troupe.Ref  (WATCH-1)
 ---@field watch_with fun(self: troupe.Actor, ref: troupe.Ref, message: any): troupe.Ref
 ---@field unwatch fun(self: troupe.Actor, ref: troupe.Ref)
@@ -101,7 +102,7 @@ function Actor:pipe_to_self(fn, mapper)
   local ref = core.actor_ref(self, "pipe_to_self")
   check.argument("pipe_to_self", "the function", fn, function_rule, 2)
   mapper = check.argument("pipe_to_self", "the mapper", mapper, mapper_rule, 2)
-  core.begin_task(core.ref_system(ref), function()
+  core.ref_system(ref):go(function()
     local ok, value, err = pcall(fn)
     if not ok then
       value, err = nil, value or ("(error object is a %s value)"):format(type(value))

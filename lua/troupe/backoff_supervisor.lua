@@ -66,7 +66,13 @@ local function random_delay_ms(system, options, failures)
   local usual = math.min(options.min_backoff_ms * 2 ^ (failures - 1), options.max_backoff_ms)
   local least = usual * (1 - options.random_factor)
   local most = math.min(usual * (1 + options.random_factor), options.max_backoff_ms)
-  return least + (most - least) * core.random(system)
+  return least + (most - least) * system:random()
+end
+
+-- Whether the supervisor itself stops or starts anew.
+local function is_ending(actor)
+  local state = actor.system:inspect(actor.ref).state
+  return state == "stopping" or state == "restarting"
 end
 
 -- What the supervisor's actor knows of its child: how many `failures` there were in a row; whether
@@ -75,7 +81,7 @@ local function strategy(actor, options)
   return supervision.one_for_one {
     max_restarts = -1,
     decider = function()
-      if not core.can_spawn(actor.ref) then return "stop" end -- the supervisor itself stops
+      if is_ending(actor) then return "stop" end
       local now = actor.system:now()
       local lived = actor.lives_since and now - actor.lives_since or 0
       if lived >= options.reset_after_ms then actor.failures = 0 end
@@ -126,7 +132,9 @@ end
 ---@raise OptionsError at the caller's line
 return function(options)
   local values = read(options, 2)
-  local made = recipe.actor {
+  return recipe.actor {
+    drain_children = true,
+
     pre_start = function(actor)
       actor.failures = 0
       actor.ward = actor:spawn(with_backoff(actor, values), values.child_name)
@@ -141,12 +149,10 @@ return function(options)
       if rawequal(message, STOPPED) then
         child_stopped(actor)
       elseif actor.away then
-        core.forward_below(actor, actor.ward, values.stash_capacity)
+        actor:forward(actor.ward, values.stash_capacity)
       else
         actor:forward(actor.ward)
       end
     end,
   }
-  made.drain_children = true
-  return made
 end

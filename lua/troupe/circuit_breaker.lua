@@ -153,7 +153,7 @@ end
 
 local function call_in_time(call, fn, ...)
   local timeout_ms = call.breaker.options.call_timeout_ms
-  call.task = core.begin_task(call.system, run, call, fn, ...)
+  call.task = call.system:go(run, call, fn, ...)
   local result, err = call.task:await(timeout_ms)
   if result then
     if not result[1] then error(result[2], 0) end

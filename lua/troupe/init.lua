@@ -52,6 +52,9 @@ local troupe = {
   circuit_breaker = require "troupe.circuit_breaker",
   backoff_supervisor = require "troupe.backoff_supervisor",
   retry = require "troupe.retry",
+  --- The system whose handler or task runs here, or nil.
+  ---@type fun(): troupe.System?
+  running_system = core.running_system,
   --- Waits for `ms` milliseconds, in a handler or a task; others run meanwhile. Gives nothing, or
   --- nil and an error when the wait was cut short.  (PAT-1)
   ---@type fun(ms: number): nil, troupe.Error?

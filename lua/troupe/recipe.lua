@@ -13,6 +13,7 @@ local recipe = {}
 ---@field post_restart? fun(actor: troupe.Actor, reason: any)               default: pre_start
 ---@field supervisor_strategy? troupe.SupervisorStrategy  for children that have none of their own
 ---@field stop_children_on_restart? boolean               default true
+---@field drain_children? boolean  when it stops after its mail, so do they (STOP-3); default false
 
 ---@alias troupe.Receive fun(actor: troupe.Actor, message: any)
 ---@alias troupe.Behavior troupe.Receive | troupe.Hooks | troupe.RouterBehavior
@@ -38,6 +39,7 @@ local hooks_schema = {
   post_restart = check.func(),
   supervisor_strategy = supervision.rule,
   stop_children_on_restart = check.boolean { default = true },
+  drain_children = check.boolean { default = false },
 }
 
 local options_schema = {

@@ -20,6 +20,7 @@ local systems = require "troupe.systems"
 ---@field terminate fun(self: troupe.System)   orderly; over on return, but in a handler (SYS-4)
 ---@field stats fun(self: troupe.System): table<string, integer>
 ---@field now fun(self: troupe.System): number  milliseconds since it began
+---@field random fun(self: troupe.System): number  uniform in [0, 1), from the system's seed
 local System = core.system_methods
 
 ---@class troupe.Task  a function that the runtime runs (ASK-11)

@@ -227,24 +227,28 @@ static int actor_set_receive_timeout(lua_State *L) {
   return 0;
 }
 
-static int forward(lua_State *L, uint32_t most) {
+static uint32_t check_most(lua_State *L) {
+  if (lua_isnoneornil(L, 3)) return UINT32_MAX;
+  int is_integer = lua_type(L, 3) == LUA_TNUMBER;
+  lua_Integer most = lua_tointegerx(L, 3, is_integer ? &is_integer : NULL);
+  if (!is_integer || most < 1 || most > UINT32_MAX) {
+    tpl_misuse(L, "forward: most must be an integer from 1 to %I (got %s)", (LUAI_UACINT)UINT32_MAX,
+               luaL_tolstring(L, 3, NULL));
+  }
+  return (uint32_t)most;
+}
+
+/* actor:forward(ref [, most]): as to a full mailbox when `most` messages wait there    TELL-3 */
+static int actor_forward(lua_State *L) {
   tpl_ref *u = check_in_hand(L, "forward");
   tpl_ref *target = tpl_check_ref(L, 2, "forward", "the target");
   if (!tp_ref_is_actor(target->ref)) tpl_misuse(L, "forward: the target is a reply ref: tell it");
   if (target->host != u->host) tpl_misuse(L, "forward: the target is of another system");
-  switch (tp_forward(u->ref, target->ref, most)) {
+  switch (tp_forward(u->ref, target->ref, check_most(L))) {
     case TP_OK: return 0;
     case TP_EIDLE: return tpl_misuse(L, "forward: no message is in hand");
     default: return luaL_error(L, "not enough memory");
   }
-}
-
-/* actor:forward(ref)                                                        TELL-3 */
-static int actor_forward(lua_State *L) { return forward(L, UINT32_MAX); }
-
-/* core.forward_below(actor, ref, most): as to a full mailbox from `most` messages on      BOS-1 */
-static int core_forward_below(lua_State *L) {
-  return forward(L, (uint32_t)luaL_checkinteger(L, 3));
 }
 
 /* core.become(actor, function | nil)                                        BEC-1 */
@@ -297,7 +301,6 @@ void tpl_open_actor(lua_State *L, int core) {
                                      {NULL, NULL}};
   static const luaL_Reg functions[] = {{"actor_ref", core_actor_ref},
                                        {"become", core_become},
-                                       {"forward_below", core_forward_below},
                                        {"open_actor", core_open_actor},
                                        {NULL, NULL}};
   tpl_set_functions(L, core, functions);

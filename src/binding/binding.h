@@ -351,10 +351,8 @@ static inline tpl_task *tpl_task_of(void *token) {
   return (tpl_task *)(void *)((char *)token - offsetof(tpl_task, waiter));
 }
 
-/* core.go(system, fn, ...) -> task; core.begin_task is for what actors wait for, and works until the
- * system has terminated. */
+/* core.go(system, fn, ...) -> task */
 int tpl_go(lua_State *L);
-int tpl_begin_task(lua_State *L);
 
 /* Pushes the function and the arguments of the task that `c` is to run; gives their number. */
 int tpl_task_begin(lua_State *L, tpl_coro *c);

@@ -141,14 +141,11 @@ static tpl_state *state_of(lua_State *L) {
 __attribute__((visibility("default"))) int luaopen_troupe_core(lua_State *L);
 
 int luaopen_troupe_core(lua_State *L) {
-  static const luaL_Reg functions[] = {{"setup", core_setup},
-                                       {"spawn", tpl_spawn},
-                                       {"go", tpl_go},
-                                       {"begin_task", tpl_begin_task},
-                                       {"running_system", tpl_running_system},
-                                       {"sleep", tpl_sleep},
-                                       {"resolve", tpl_resolve_path},
-                                       {NULL, NULL}};
+  static const luaL_Reg functions[] = {
+      {"setup", core_setup}, {"spawn", tpl_spawn},
+      {"go", tpl_go},        {"running_system", tpl_running_system},
+      {"sleep", tpl_sleep},  {"resolve", tpl_resolve_path},
+      {NULL, NULL}};
   tpl_core *c = lua_newuserdatauv(L, sizeof *c, TPL_CORE_VALUES);
   int core = lua_gettop(L);
   *c = (tpl_core){.state = state_of(L)};

@@ -272,8 +272,8 @@ static int host_now(lua_State *L) {
   return 1;
 }
 
-/* core.random(system) -> uniform in [0, 1), from the system's seed */
-static int core_random(lua_State *L) {
+/* system:random() -> uniform in [0, 1), from the system's seed */
+static int host_random(lua_State *L) {
   static const uint64_t steps = (uint64_t)1 << 53;
   tpl_host *h = tpl_check_host(L, 1, "random");
   lua_pushnumber(L, (lua_Number)tp_random(h->system, steps) / (lua_Number)steps);
@@ -327,18 +327,12 @@ int tpl_push_event(lua_State *L, tpl_host *h, const tp_event *e) {
 }
 
 void tpl_open_host(lua_State *L, int core) {
-  static const luaL_Reg functions[] = {{"new_system", core_new_system},
-                                       {"settle", core_settle},
-                                       {"advance", core_advance},
-                                       {"wall_clock", core_wall_clock},
-                                       {"want_events", core_want_events},
-                                       {"random", core_random},
-                                       {NULL, NULL}};
-  static const luaL_Reg methods[] = {{"run", host_run},
-                                     {"terminate", host_terminate},
-                                     {"stats", host_stats},
-                                     {"now", host_now},
-                                     {NULL, NULL}};
+  static const luaL_Reg functions[] = {
+      {"new_system", core_new_system}, {"settle", core_settle},           {"advance", core_advance},
+      {"wall_clock", core_wall_clock}, {"want_events", core_want_events}, {NULL, NULL}};
+  static const luaL_Reg methods[] = {{"run", host_run},       {"terminate", host_terminate},
+                                     {"stats", host_stats},   {"now", host_now},
+                                     {"random", host_random}, {NULL, NULL}};
   tpl_set_functions(L, core, functions);
   push_weak_table(L);
   lua_setiuservalue(L, core, TPL_CORE_HOSTS);

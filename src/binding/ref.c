@@ -260,13 +260,6 @@ static int core_children(lua_State *L) {
   return 1;
 }
 
-/* core.can_spawn(ref): false when it is stopping, or about to start anew */
-static int core_can_spawn(lua_State *L) {
-  tpl_ref *u = tpl_check_ref(L, 1, "spawn", "the parent");
-  lua_pushboolean(L, u->host->system != NULL && tp_actor_can_spawn(u->ref));
-  return 1;
-}
-
 /* core.user_guardian(system) */
 static int core_user_guardian(lua_State *L) {
   tpl_host *h = tpl_check_host(L, 1, "spawn");
@@ -341,7 +334,6 @@ void tpl_open_ref(lua_State *L, int core) {
                                        {"ref_parent", core_ref_parent},
                                        {"is_ref", core_is_ref},
                                        {"child", core_child},
-                                       {"can_spawn", core_can_spawn},
                                        {"children", core_children},
                                        {"user_guardian", core_user_guardian},
                                        {"lookup", core_lookup},

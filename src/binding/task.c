@@ -17,13 +17,13 @@ static tpl_task *check_task(lua_State *L, const char *where) {
 
 static bool is_over(const tpl_task *t) { return t->state >= TPL_TASK_DONE; }
 
-static void check_go(lua_State *L, tpl_host *h, bool over) {
+static void check_go(lua_State *L, tpl_host *h) {
   if (lua_type(L, 2) != LUA_TFUNCTION && luaL_getmetafield(L, 2, "__call") == LUA_TNIL) {
     tpl_misuse(L, "go: the task must be a function (got %s)", luaL_typename(L, 2));
   }
   if (lua_type(L, 2) != LUA_TFUNCTION) lua_pop(L, 1);
-  if (over) {
-    tpl_misuse(L, "go: the system '%s' is terminating", tp_system_name(h->system));
+  if (tp_terminated(h->system)) {
+    tpl_misuse(L, "go: the system '%s' has terminated", tp_system_name(h->system));
   }
 }
 
@@ -69,13 +69,7 @@ static int begin(lua_State *L, tpl_host *h) {
 
 int tpl_go(lua_State *L) {
   tpl_host *h = tpl_check_host(L, 1, "go");
-  check_go(L, h, tp_terminating(h->system));
-  return begin(L, h);
-}
-
-int tpl_begin_task(lua_State *L) {
-  tpl_host *h = tpl_check_host(L, 1, "go");
-  check_go(L, h, tp_terminated(h->system));
+  check_go(L, h);
   return begin(L, h);
 }
 
