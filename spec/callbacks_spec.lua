@@ -198,6 +198,27 @@ local callbacks = {
     end,
   },
 
+  ["a priority function"] = {
+    id = "MBX-7", logs = { "error" }, arrives = 1, slow_too = true,
+    run = function(t)
+      t.listen("hook_failed")
+      t.send(t.system:spawn(notes_or(t, function() t.note("the last") end), nil,
+        { mailbox = { priority = once(t.raise, function() return 1 end) } }))
+    end,
+    notes = { "next", "the last" },
+  },
+
+  ["a priority function of a routee"] = {
+    id = "MBX-7", logs = { "error" }, arrives = 1, slow_too = true,
+    run = function(t)
+      t.listen("hook_failed")
+      local routee = notes_or(t, function() t.note("the last") end)
+      t.send(t.system:spawn(troupe.Router.random(1, routee,
+        { mailbox = { priority = once(t.raise, function() return 1 end) } })))
+    end,
+    notes = { "next", "the last" },
+  },
+
   ["a log function"] = {
     id = "LOG-1", logs = {}, arrives = 0,
     options = function(t)

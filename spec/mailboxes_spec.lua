@@ -200,14 +200,19 @@ describe("mailboxes", function()
 
     it("MBX-6 counts what it sheds and refuses, by policy", function()
       local function dropped() return kit().system:stats().dropped end
-      assert.are.same({ ["drop-head"] = 0, ["drop-new"] = 0, reject = 0 }, dropped())
-      for policy, messages in pairs { ["drop-head"] = 2, ["drop-new"] = 3, reject = 4 } do
+      assert.are.same({ ["drop-head"] = 0, ["drop-new"] = 0, reject = 0, ["drop-lowest"] = 0 },
+        dropped())
+      for policy, messages in pairs {
+        ["drop-head"] = 2, ["drop-new"] = 3, reject = 4, ["drop-lowest"] = 5,
+      } do
+        local priority = policy == "drop-lowest" and function(i) return i end or nil
         local ref = kit().system:spawn(function() end, nil,
-          { mailbox = { capacity = 1, overflow = policy } })
+          { mailbox = { capacity = 1, overflow = policy, priority = priority } })
         for i = 1, messages do ref:tell(i) end
       end
 
-      assert.are.same({ ["drop-head"] = 1, ["drop-new"] = 2, reject = 3 }, dropped())
+      assert.are.same({ ["drop-head"] = 1, ["drop-new"] = 2, reject = 3, ["drop-lowest"] = 4 },
+        dropped())
     end)
   end)
 

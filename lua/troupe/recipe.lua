@@ -18,9 +18,14 @@ local recipe = {}
 ---@alias troupe.Receive fun(actor: troupe.Actor, message: any)
 ---@alias troupe.Behavior troupe.Receive | troupe.Hooks | troupe.RouterBehavior
 
----@class troupe.MailboxOptions  (MBX-2, MBX-3)
----@field capacity integer  messages that may be queued
----@field overflow? "drop-head" | "drop-new" | "reject"  default "drop-head"
+---@alias troupe.Overflow "drop-head" | "drop-lowest" | "drop-new" | "reject"
+
+---@class troupe.MailboxOptions  (MBX-2, MBX-3, MBX-7)
+---@field capacity? integer  messages that may be queued; required without a `priority`
+---@field overflow? troupe.Overflow  what is done when it is full; default "drop-head", or, with a
+---  `priority`, "drop-lowest" in its place
+---@field priority? fun(message: any): number  lower is handled first, equal ones in the order of
+---  their arrival; it may not wait; where it raises or gives no number, the message comes last
 
 ---@class troupe.SpawnOptions
 ---@field supervisor_strategy? troupe.SupervisorStrategy  how its failures are treated
@@ -44,13 +49,31 @@ local hooks_schema = {
 
 local options_schema = {
   mailbox = check.record {
-    capacity = check.integer { min = 1, max = 1 << 31, required = true },
-    overflow = check.one_of { "drop-head", "drop-new", "reject", default = "drop-head" },
+    capacity = check.any(),
+    overflow = check.any(),
+    priority = check.func(),
   },
   supervisor_strategy = supervision.rule,
   stash_capacity = check.integer { min = 1, max = 1 << 31 },
   throughput = check.integer { min = 1, max = 1000000 },
 }
+
+local capacity_rule = check.integer { min = 1, max = 1 << 31 }
+
+local overflow_rule = check.one_of { "drop-head", "drop-new", "reject", default = "drop-head" }
+
+local ranked_overflow_rule =
+  check.one_of { "drop-lowest", "drop-new", "reject", default = "drop-lowest" }
+
+-- What the rest of the mailbox's options must be depends on whether there is a priority.
+local function read_mailbox(where, given, made, level)
+  made.priority = given.priority
+  if given.priority and given.capacity == nil and given.overflow == nil then return end
+  local rule = given.priority and ranked_overflow_rule or overflow_rule
+  made.capacity = check.argument(where, "mailbox.capacity", given.capacity, capacity_rule,
+    level + 1)
+  made.overflow = check.argument(where, "mailbox.overflow", given.overflow, rule, level + 1)
+end
 
 local function from_hooks(where, hooks, level)
   local values = check.options(where, hooks, hooks_schema, level + 1)
@@ -97,9 +120,7 @@ function recipe.of(where, behavior, options, level)
   made.own = values.supervisor_strategy or base.own
   made.stash_capacity = values.stash_capacity or base.stash_capacity
   made.throughput = values.throughput or base.throughput
-  if values.mailbox then
-    made.capacity, made.overflow = values.mailbox.capacity, values.mailbox.overflow
-  end
+  if values.mailbox then read_mailbox(where, values.mailbox, made, level + 1) end
   return made
 end
 

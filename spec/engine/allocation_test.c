@@ -266,6 +266,44 @@ static void waits(host *h) {
   host_advance(h, 100);
 }
 
+static void rank_or_fail(host *h, tp_job *job) {
+  int64_t payload = host_payload(h, job->envelope.message);
+  if (payload % 3 == 0) {
+    host_fail(h, job, host_value(h, 1));
+  } else {
+    host_rank(h, job, (double)(payload % 7));
+  }
+}
+
+static void stash_most(host *h, tp_job *job) {
+  if (host_payload(h, job->envelope.message) % 5 == 0) {
+    tp_unstash_all(job->actor);
+  } else {
+    tp_stash(job->actor);
+  }
+}
+
+static void priorities(host *h) {
+  want_everything(h);
+  tp_behavior_spec spec = {.receive = host_code(h, stash_most),
+                           .priority = host_code(h, rank_or_fail),
+                           .stash_capacity = 10};
+  tp_ref *a = host_spawn_spec(h, host_user(h), spec, "a");
+  spec = (tp_behavior_spec){
+      .priority = host_code(h, rank_or_fail), .capacity = 3, .overflow = TP_OVERFLOW_DROP_LOWEST};
+  tp_ref *b = host_spawn_spec(h, host_user(h), spec, "b");
+  start_timer(h, a, TP_FIXED_RATE, 5);
+  for (int i = 0; i < 20; i++) {
+    host_tell(h, a, host_value(h, i));
+    host_ask(h, b, host_value(h, i), 10);
+  }
+  host_advance(h, 20);
+  for (int i = 0; i < 20; i++) host_tell(h, a, host_value(h, i));
+  stop(a);
+  stop_now(b);
+  host_advance(h, 20);
+}
+
 static void dead_letters(host *h) {
   tp_ref *a = host_spawn(h, host_nothing, "a");
   stop(a);
@@ -461,6 +499,7 @@ int main(void) {
       SCENARIO("SUP-12 timers survive a lack of memory", timers),
       SCENARIO("SUP-12 failures survive a lack of memory", failures),
       SCENARIO("SUP-12 waits survive a lack of memory", waits),
+      SCENARIO("SUP-12 priorities survive a lack of memory", priorities),
       SCENARIO("SUP-12 dead letters survive a lack of memory", dead_letters),
       SCENARIO("SUP-12 routers survive a lack of memory", routers),
       SCENARIO("SUP-12 forwards survive a lack of memory", forwards),

@@ -116,7 +116,7 @@ static void keeps_the_places_it_has_promised(void **state) {
   while (q.count > 1) tp_minmax_pop_min(h->system, &q);
   h->fail_from = 0;
   assert_int_equal(tp_minmax_reserve(h->system, &q, 1), TP_OK);
-  tp_minmax_give_back(h->system, &q);
+  tp_minmax_give_back(h->system, &q, 1);
   assert_int_equal(tp_minmax_first(&q)->order, MANY - 1);
   tp_minmax_pop_min(h->system, &q);
   tp_minmax_fini(h->system, &q);

@@ -1,5 +1,7 @@
 /* Random runs: actors that do anything at any time, with memory and without. Each run must end in
  * order with nothing left open and nothing leaked; a run that does not is told by its seed. */
+#include <math.h>
+
 #include "host.h"
 
 enum { REFS = 32, TICKS = 16, OUTER_STEPS = 150, INNER_STEPS = 600 };
@@ -52,6 +54,21 @@ static void remember_tick(chaos *c, tp_tick *t) {
   c->ticks[i] = t;
 }
 
+/* ---- Priorities ------------------------------------------------------------------------- */
+
+static void end_ranking(host *h, chaos *c, tp_job *job) {
+  if (any(c, 6) == 0) {
+    tp_fail(job, host_value(h, 8), tp_nil());
+  } else {
+    tp_ranked(job, any(c, 6) == 0 ? NAN : (double)any(c, 3));
+  }
+}
+
+static void rank_at_once(host *h, chaos *c, tp_ref *r) {
+  tp_job job;
+  if (tp_rank_next(r, &job)) end_ranking(h, c, &job);
+}
+
 /* ---- Actions ---------------------------------------------------------------------------- */
 
 static void tell_any(host *h, chaos *c, tp_ref *sender) {
@@ -64,6 +81,7 @@ static void tell_any(host *h, chaos *c, tp_ref *sender) {
     v = (tp_value){.type = TP_SIGNAL, .as.integer = signal == 0 ? TP_KILL : TP_POISON_PILL};
   }
   tp_tell(r, v, sender);
+  if (any(c, 2) == 0) rank_at_once(h, c, r);
 }
 
 static tp_ref *ask_any(host *h, chaos *c) {
@@ -219,6 +237,17 @@ static void route_to_any(host *h, tp_job *job) {
   }
 }
 
+static void rank_any(host *h, tp_job *job) {
+  chaos *c = h->data;
+  if (c->left-- > 0) tell_any(h, c, job->actor);
+  if (any(c, 10) == 0) stop_any(c);
+  if (any(c, 6) == 0) {
+    host_fail(h, job, host_value(h, 8));
+  } else {
+    host_rank(h, job, (double)any(c, 3));
+  }
+}
+
 static void run_function(host *h, tp_job *job) {
   chaos *c = h->data;
   if (c->left-- > 0) tell_any(h, c, NULL);
@@ -228,6 +257,7 @@ static void run_function(host *h, tp_job *job) {
 /* ---- Runs ------------------------------------------------------------------------------- */
 
 static void make_behaviors(host *h, chaos *c) {
+  bool ranks = any(c, 3) == 0;
   tp_behavior_spec plain = {
       .receive = host_code(h, go_on),
       .code = host_code(h, go_on),
@@ -235,7 +265,8 @@ static void make_behaviors(host *h, chaos *c) {
       .keep_children = any(c, 2) == 0,
       .drain_children = any(c, 2) == 0,
       .capacity = any(c, 2) == 0 ? 1 + (uint32_t)any(c, 4) : 0,
-      .overflow = (tp_overflow)any(c, 3),
+      .overflow = (tp_overflow)(any(c, 3) + (ranks ? TP_OVERFLOW_DROP_NEW : 0)),
+      .priority = ranks ? host_code(h, rank_any) : tp_nil(),
       .stash_capacity = 4,
       .own = {.given = true,
               .all_for_one = any(c, 4) == 0,
@@ -253,6 +284,7 @@ static void make_behaviors(host *h, chaos *c) {
         .on_routee_stop = (tp_on_routee_stop)any(c, 3),
         .timeout = (tp_time)(1 + any(c, 30)) * MS,
         .strategy = host_code(h, route_to_any),
+        .priority = any(c, 4) == 0 ? host_code(h, rank_any) : tp_nil(),
     };
     c->pools[i] = host_behavior(h, pool);
   }

@@ -118,6 +118,7 @@ static int answer(lua_State *L, tpl_ref *u, bool failed) {
   tp_ref_retain(sender); /* making the value may run the collector, and that a finalizer */
   tp_value value = failed ? tpl_value_plain(L, u->host, 2) : tpl_value(L, u->host, 2);
   int status = tp_reply(sender, value, failed, u->ref);
+  if (tp_unranked(u->host->system)) tpl_rank_told(L, u->host, sender);
   tp_ref_release(sender);
   if (status != TP_OK) return luaL_error(L, "not enough memory");
   lua_pushboolean(L, 1);
@@ -244,7 +245,9 @@ static int actor_forward(lua_State *L) {
   tpl_ref *target = tpl_check_ref(L, 2, "forward", "the target");
   if (!tp_ref_is_actor(target->ref)) tpl_misuse(L, "forward: the target is a reply ref: tell it");
   if (target->host != u->host) tpl_misuse(L, "forward: the target is of another system");
-  switch (tp_forward(u->ref, target->ref, check_most(L))) {
+  int status = tp_forward(u->ref, target->ref, check_most(L));
+  if (tp_unranked(u->host->system)) tpl_rank_told(L, u->host, target->ref);
+  switch (status) {
     case TP_OK: return 0;
     case TP_EIDLE: return tpl_misuse(L, "forward: no message is in hand");
     default: return luaL_error(L, "not enough memory");

@@ -141,6 +141,7 @@ struct tpl_host {
   tpl_coro *coros;   /* all of them */
   uint32_t pooled, parked, tasks;
   bool driving;    /* its jobs are being run: not to be entered again */
+  bool ranking;    /* what has been told is being given its rank at once */
   bool slice_over; /* the driver is to look at the clock, or nothing is ready */
 
   bool is_virtual;
@@ -291,6 +292,10 @@ void tpl_look_at_clock(tpl_host *h);
 
 /* Does a TP_JOB_RESUME or TP_JOB_CLOSE of another coroutine, from the slice that got it. */
 void tpl_switch(lua_State *L, tpl_host *h, tp_job *job);
+
+/* Ranks a message of `target`, which has just been told one, if any waits for its rank: so the bound of
+ * a priority mailbox holds at once (MBX-7). Never raises. */
+void tpl_rank_told(lua_State *L, tpl_host *h, tp_ref *target);
 
 /* The slice: a coroutine's body, which runs one job after another. */
 int tpl_slice(lua_State *L);

@@ -141,6 +141,7 @@ static int ref_tell(lua_State *L) {
   }
   tpl_host *h = target->host;
   int status = tp_tell(target->ref, tpl_value(L, h, 2), sender);
+  if (tp_unranked(h->system)) tpl_rank_told(L, h, target->ref);
   if (tp_terminated(h->system) && !h->driving) tpl_settle(L, h); /* its dead letter is heard */
   return push_status(L, target, status);
 }
@@ -157,6 +158,7 @@ static int ref_ask(lua_State *L) {
   tpl_set_now(h);
   int status = tp_ask(target->ref, tpl_value(L, h, 2), timeout, &slot);
   if (status != TP_OK) return push_status(L, target, status);
+  if (tp_unranked(h->system)) tpl_rank_told(L, h, target->ref);
   return tpl_wait(L, h, slot, tpl_ask_results, "ask");
 }
 
@@ -281,7 +283,9 @@ static int core_tell_event(lua_State *L) {
   if (target->host->system == NULL) return 0;
   tp_value event = tpl_value(L, target->host, 2);
   event.flags |= TP_UNLAMENTED;
-  return push_status(L, target, tp_tell(target->ref, event, NULL));
+  int status = tp_tell(target->ref, event, NULL);
+  if (tp_unranked(target->host->system)) tpl_rank_told(L, target->host, target->ref);
+  return push_status(L, target, status);
 }
 
 /* core.dead_letter(system, path, message, reason, sender | nil): of a message without a recipient */

@@ -130,19 +130,19 @@ static int catch (lua_State *L) {
 }
 
 /* Calls the function below `arguments` arguments. When it raises, the job fails with that. */
-static bool call_plainly(lua_State *L, tpl_coro *c, int arguments) {
+static bool call_plainly(lua_State *L, tpl_host *h, tp_job *job, int arguments) {
   int function = lua_gettop(L) - arguments;
   lua_pushcfunction(L, catch);
   lua_insert(L, function);
   if (lua_pcall(L, arguments, 1, function) == LUA_OK) return true;
-  tpl_reserve(L, c->host, 2);
+  tpl_reserve(L, h, 2);
   tp_value trace = tp_nil();
   if (lua_istable(L, -1)) {
     lua_rawgeti(L, -1, 2);
-    trace = tpl_value_plain(L, c->host, lua_gettop(L));
+    trace = tpl_value_plain(L, h, lua_gettop(L));
     lua_rawgeti(L, -2, 1);
   }
-  tp_fail(&c->job, tpl_value_plain(L, c->host, lua_gettop(L)), trace);
+  tp_fail(job, tpl_value_plain(L, h, lua_gettop(L)), trace);
   return false;
 }
 
@@ -154,7 +154,7 @@ static void decide(lua_State *L, tpl_coro *c) {
   static const char *const names[] = {"resume", "restart", "stop", "escalate", NULL};
   push_anchor(L, c->job.code);
   tpl_push_value(L, c->host, c->job.reason);
-  if (!call_plainly(L, c, 1)) return;
+  if (!call_plainly(L, c->host, &c->job, 1)) return;
   const char *answer = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "";
   for (int i = 0; names[i] != NULL; i++) {
     if (strcmp(names[i], answer) == 0) {
@@ -241,12 +241,57 @@ static void ask_strategy(lua_State *L, tpl_coro *c) {
   lua_setfield(L, -2, "message_index");
   tpl_push_value(L, c->host, c->job.envelope.message);
   lua_setfield(L, -2, "message");
-  if (call_plainly(L, c, 3)) route(L, c);
+  if (call_plainly(L, c->host, &c->job, 3)) route(L, c);
 }
 
 static void publish(lua_State *L, tpl_coro *c) {
   tpl_push_aux(L, c->host, TPL_ON_EVENT);
-  if (call_plainly(L, c, tpl_push_event(L, c->host, &c->job.event))) tp_done(&c->job);
+  int arguments = tpl_push_event(L, c->host, &c->job.event);
+  if (call_plainly(L, c->host, &c->job, arguments)) tp_done(&c->job);
+}
+
+/* (priority function, message) -> rank                                                MBX-7 */
+static int rank_of(lua_State *L) {
+  lua_call(L, 1, 1);
+  bool is_number = lua_type(L, -1) == LUA_TNUMBER;
+  if (is_number && lua_tonumber(L, -1) == lua_tonumber(L, -1)) return 1;
+  return luaL_error(L, "the priority function must give a number (got %s)",
+                    is_number ? "NaN" : luaL_typename(L, -1));
+}
+
+static void rank(lua_State *L, tpl_host *h, tp_job *job) {
+  lua_pushcfunction(L, rank_of);
+  tpl_push_value(L, h, job->code);
+  tpl_push_value(L, h, job->envelope.message);
+  if (call_plainly(L, h, job, 2)) tp_ranked(job, lua_tonumber(L, -1));
+}
+
+typedef struct ranking {
+  tpl_host *host;
+  tp_job job;
+} ranking;
+
+static int rank_now(lua_State *L) {
+  ranking *r = lua_touserdata(L, 1);
+  rank(L, r->host, &r->job);
+  return 0;
+}
+
+/* The host counts as being driven meanwhile: the function may not wait, whoever tells. What it tells
+ * in its turn is ranked later, or there would be no end to the depth of this. */
+void tpl_rank_told(lua_State *L, tpl_host *h, tp_ref *target) {
+  ranking r = {.host = h};
+  if (h->ranking || !tp_rank_next(target, &r.job)) return;
+  bool was_driving = h->driving;
+  h->driving = h->ranking = true;
+  lua_pushcfunction(L, rank_now);
+  lua_pushlightuserdata(L, &r);
+  if (lua_pcall(L, 1, 0, 0) != LUA_OK) {
+    lua_pop(L, 1);
+    tp_fail(&r.job, tp_out_of_memory(h->system), tp_nil());
+  }
+  h->driving = was_driving;
+  h->ranking = false;
 }
 
 /* ---- The loop --------------------------------------------------------------------------- */
@@ -271,6 +316,7 @@ static int slice_loop(lua_State *L, tpl_coro *c) {
       case TP_JOB_TIMER: run_timer(L, c); break;
       case TP_JOB_DECIDE: decide(L, c); continue;
       case TP_JOB_ROUTE: ask_strategy(L, c); continue;
+      case TP_JOB_RANK: rank(L, h, &c->job); continue;
       case TP_JOB_EVENT: publish(L, c); continue;
       case TP_JOB_CLOSE: tpl_switch(L, h, &c->job); continue;
       case TP_JOB_RESUME:

@@ -4,12 +4,13 @@
 
 #include "binding.h"
 
-/* Anchors of a behavior: code, receive, two deciders, a strategy. */
-enum { VALUES_EACH = 5 };
+/* Anchors of a behavior: code, receive, priority, two deciders, a strategy. */
+enum { VALUES_EACH = 6 };
 
 enum { STASH_CAPACITY = 1024 };
 
-const char *const tpl_overflows[TP_OVERFLOWS + 1] = {"drop-head", "drop-new", "reject", NULL};
+const char *const tpl_overflows[TP_OVERFLOWS + 1] = {"drop-head", "drop-new", "reject",
+                                                     "drop-lowest", NULL};
 
 static lua_Number number_field(lua_State *L, int table, const char *name, lua_Number otherwise) {
   lua_getfield(L, table, name);
@@ -104,6 +105,7 @@ static void read_values(lua_State *L, tpl_host *h, int receive, int recipe,
     spec->code = tpl_value_plain(L, h, receive);
   } else {
     spec->code = tpl_value_plain(L, h, recipe);
+    spec->priority = value_field(L, h, recipe, "priority");
     spec->own.decider = decider(L, h, recipe, "own");
     spec->children.decider = decider(L, h, recipe, "children");
     spec->strategy = value_field(L, h, recipe, "strategy");

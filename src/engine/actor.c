@@ -6,6 +6,7 @@
 #include "alloc.h"
 #include "idle.h"
 #include "names.h"
+#include "priority.h"
 #include "system.h"
 #include "value.h"
 
@@ -96,6 +97,7 @@ void tp_actor_strip(tp_actor *a) {
   tp_value_release(s, a->state);
   a->state = tp_nil();
   free_extra(s, a);
+  if (a->priority != NULL) tp_priority_free(a);
   if (a->family != NULL) tp_free(s, a->family, sizeof *a->family);
   a->family = NULL;
   if (a->behavior != NULL) tp_behavior_release(a->behavior);

@@ -60,6 +60,7 @@ typedef struct tp_extra {
 } tp_extra;
 
 typedef struct tp_router tp_router;
+typedef struct tp_priority tp_priority;
 
 typedef struct tp_actor {
   tp_ref ref; /* first: a ref to an actor is its cell */
@@ -80,6 +81,7 @@ typedef struct tp_actor {
   bool suspended;        /* something above it is frozen */
   bool started;          /* pre_start of this incarnation has ended */
   bool guardian;
+  bool ranks;       /* its mail has priorities: what waits for its rank is in the ring */
   bool named;       /* by `label.name`; else "$" and `label.number` */
   uint32_t bounded; /* messages queued that count towards the mailbox's capacity */
 
@@ -93,6 +95,7 @@ typedef struct tp_actor {
   tp_family *family;
   tp_extra *extra;
   tp_router *router;
+  tp_priority *priority;
 } tp_actor;
 
 static inline tp_actor *tp_actor_of(tp_ref *r) { return (tp_actor *)(void *)r; }

@@ -1,4 +1,6 @@
 /* Behaviors: counted, immutable recipes of actors, shared by all actors made from them. */
+#include <assert.h>
+
 #include "alloc.h"
 #include "system.h"
 
@@ -11,12 +13,16 @@ struct tp_behavior {
 static void release_values(tp_system *s, const tp_behavior_spec *spec) {
   tp_value_release(s, spec->code);
   tp_value_release(s, spec->receive);
+  tp_value_release(s, spec->priority);
   tp_value_release(s, spec->own.decider);
   tp_value_release(s, spec->children.decider);
   tp_value_release(s, spec->strategy);
 }
 
 int tp_behavior_new(tp_system *s, const tp_behavior_spec *spec, tp_behavior **out) {
+  assert(spec->capacity == 0 ||
+         spec->overflow !=
+             (spec->priority.type == TP_NIL ? TP_OVERFLOW_DROP_LOWEST : TP_OVERFLOW_DROP_HEAD));
   tp_behavior *b = tp_alloc(s, sizeof *b);
   if (b == NULL) {
     release_values(s, spec);

@@ -45,7 +45,7 @@ void tp_actor_look_at(const tp_ref *actor, tp_actor_info *out) {
   *out = (tp_actor_info){
       .state = state_of(a),
       .behavior = a->behavior,
-      .queued = a->mailbox.count,
+      .queued = tp_mail_count(a),
       .children = a->family == NULL ? 0 : a->family->count,
       .receive_timeout = TP_NEVER,
   };

@@ -137,14 +137,19 @@ static tp_turn handle(tp_actor *a, tp_job *job, tp_envelope e) {
   return make_receive(a, job);
 }
 
+static bool has_mail(const tp_actor *a) {
+  return a->ranks ? tp_priority_ready(a) : a->mailbox.count > 0;
+}
+
 static tp_turn receive(tp_actor *a, tp_job *job) {
   tp_system *s = a->ref.system;
-  while (s->turn_left > 0 && a->mailbox.count > 0) {
+  while (has_mail(a)) {
+    if (s->turn_left == 0) return TP_TURN_USED;
     s->turn_left--;
     tp_turn turn = handle(a, job, tp_mail_pop(a));
     if (turn != TP_TURN_IDLE) return turn;
   }
-  return a->mailbox.count > 0 ? TP_TURN_USED : TP_TURN_IDLE;
+  return TP_TURN_IDLE;
 }
 
 static void received(tp_actor *a, tp_job *job) {
@@ -521,7 +526,10 @@ int tp_actor_spawn(tp_actor *parent, tp_behavior *behavior, const char *name, si
   tp_system *s = parent->ref.system;
   tp_actor *a;
   if (tp_actor_new(s, parent, behavior, name, length, &a) != TP_OK) return TP_ENOMEM;
-  if (tp_behavior_look(behavior)->routing != TP_ROUTE_NONE && tp_router_new(a) != TP_OK) {
+  const tp_behavior_spec *spec = tp_behavior_look(behavior);
+  int status = spec->priority.type == TP_NIL ? TP_OK : tp_priority_new(a);
+  if (status == TP_OK && spec->routing != TP_ROUTE_NONE) status = tp_router_new(a);
+  if (status != TP_OK) {
     a->phase = TP_PHASE_STOPPED;
     tp_actor_leave(a);
     tp_actor_strip(a);

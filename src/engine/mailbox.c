@@ -16,31 +16,53 @@ static bool is_request(const tp_ref *sender) {
 
 /* Warns of a mailbox that has grown deep, and at each doubling after; anew once it has been empty
  * (MBX-8). */
-static void note_depth(tp_actor *a) {
-  tp_ring *r = &a->mailbox;
-  if (r->mark == 0) r->mark = DEEP;
-  if (r->count < r->mark) return;
-  r->mark = r->mark <= UINT32_MAX / 2 ? r->mark * 2 : UINT32_MAX;
+static void note_depth(tp_actor *a, uint32_t *mark) {
+  uint32_t depth = tp_mail_count(a);
+  if (*mark == 0) *mark = DEEP;
+  if (depth < *mark) return;
+  *mark = *mark <= UINT32_MAX / 2 ? *mark * 2 : UINT32_MAX;
   tp_events_publish(a->ref.system, &(tp_event){.kind = TP_EVENT_WARNING,
                                                .code = "deep-mailbox",
                                                .subject = &a->ref,
-                                               .value = tp_integer(r->count)});
+                                               .value = tp_integer(depth)});
 }
 
-int tp_mail_push(tp_actor *a, tp_envelope e) {
+static void queued(tp_actor *a, const tp_envelope *e) {
   tp_system *s = a->ref.system;
-  int status = tp_ring_push(s, &a->mailbox, e);
-  if (status != TP_OK) return status;
-  if (a->mailbox.count >= DEEP) note_depth(a);
   s->queued++;
-  if (tp_mail_counts(e.message)) a->bounded++;
-  if (is_request(e.sender)) tp_slot_request_queued(tp_slot_of(e.sender));
+  if (tp_mail_counts(e->message)) a->bounded++;
+  if (is_request(e->sender)) tp_slot_request_queued(tp_slot_of(e->sender));
   tp_schedule_run(s, &a->run);
+}
+
+static int push_ranked(tp_actor *a, tp_envelope e) {
+  int status = tp_priority_push(a, e);
+  if (status != TP_OK) return status;
+  if (tp_mail_count(a) >= DEEP) note_depth(a, &a->priority->mark);
+  queued(a, &e);
   return TP_OK;
 }
 
+int tp_mail_push(tp_actor *a, tp_envelope e) {
+  if (a->ranks) return push_ranked(a, e);
+  int status = tp_ring_push(a->ref.system, &a->mailbox, e);
+  if (status != TP_OK) return status;
+  if (a->mailbox.count >= DEEP) note_depth(a, &a->mailbox.mark);
+  queued(a, &e);
+  return TP_OK;
+}
+
+int tp_mail_reserve(tp_actor *a, uint32_t n) {
+  if (a->ranks) return tp_priority_reserve(a, n);
+  return tp_ring_reserve(a->ref.system, &a->mailbox, n);
+}
+
 void tp_mail_put_back(tp_actor *a, tp_envelope e) {
-  tp_ring_put_back(&a->mailbox, e);
+  if (a->ranks) {
+    tp_priority_put_back(a, e);
+  } else {
+    tp_ring_put_back(&a->mailbox, e);
+  }
   a->ref.system->queued++;
   if (tp_mail_counts(e.message)) a->bounded++;
 }
@@ -49,11 +71,21 @@ void tp_mail_hold(const tp_envelope *e) {
   if (is_request(e->sender)) tp_slot_request_queued(tp_slot_of(e->sender));
 }
 
+static void left(tp_actor *a, tp_value message) {
+  a->ref.system->queued--;
+  if (tp_mail_counts(message)) a->bounded--;
+}
+
+static tp_envelope pop_ranked(tp_actor *a) {
+  tp_envelope e = tp_priority_pop(a);
+  left(a, e.message);
+  return e;
+}
+
 tp_envelope tp_mail_pop(tp_actor *a) {
-  tp_system *s = a->ref.system;
-  tp_envelope e = tp_ring_pop(s, &a->mailbox);
-  s->queued--;
-  if (tp_mail_counts(e.message)) a->bounded--;
+  if (a->ranks) return pop_ranked(a);
+  tp_envelope e = tp_ring_pop(a->ref.system, &a->mailbox);
+  left(a, e.message);
   return e;
 }
 
@@ -140,7 +172,7 @@ void tp_mail_unroutable(tp_actor *a, tp_envelope *e, const char *reason, bool al
 }
 
 void tp_mail_drain(tp_actor *a, const char *reason) {
-  while (a->mailbox.count > 0) {
+  while (tp_mail_count(a) > 0) {
     tp_envelope e = tp_mail_pop(a);
     tp_mail_lost(a, &e, reason);
   }
@@ -150,7 +182,7 @@ void tp_mail_drain(tp_actor *a, const char *reason) {
 
 /* Counts and tells that a full mailbox has shed or refused `message` (MBX-6). */
 static void dropped(tp_actor *a, tp_value message, tp_ref *sender) {
-  static const char *const names[TP_OVERFLOWS] = {"drop-head", "drop-new", "reject"};
+  static const char *const names[TP_OVERFLOWS] = {"drop-head", "drop-new", "reject", "drop-lowest"};
   tp_overflow policy = tp_behavior_look(a->behavior)->overflow;
   tp_extra *x = tp_actor_extra(a);
   if (x != NULL) x->dropped++;
@@ -163,21 +195,25 @@ static void dropped(tp_actor *a, tp_value message, tp_ref *sender) {
                                                .value = message});
 }
 
-/* The oldest message that counts goes, so that a reader of a full mailbox sees fresh mail. */
-static void drop_head(tp_actor *a) {
-  tp_system *s = a->ref.system;
-  uint32_t i = 0;
-  while (!tp_mail_counts(tp_ring_at(&a->mailbox, i)->message)) i++;
-  tp_envelope old = tp_ring_remove(s, &a->mailbox, i);
-  s->queued--;
+void tp_mail_shed(tp_actor *a, tp_envelope *e) {
+  a->ref.system->queued--;
   a->bounded--;
-  dropped(a, old.message, old.sender);
-  tp_mail_cut_short(a, &old, "mailbox-full");
+  dropped(a, e->message, e->sender);
+  tp_mail_cut_short(a, e, "mailbox-full");
 }
 
-/* Makes room for one more message if that is the mailbox's way; false when the newcomer must go. */
+/* The oldest message that counts goes, so that a reader of a full mailbox sees fresh mail. */
+static void drop_head(tp_actor *a) {
+  uint32_t i = 0;
+  while (!tp_mail_counts(tp_ring_at(&a->mailbox, i)->message)) i++;
+  tp_envelope old = tp_ring_remove(a->ref.system, &a->mailbox, i);
+  tp_mail_shed(a, &old);
+}
+
+/* Makes room for one more message if that is the mailbox's way; false when the newcomer must go. Which
+ * one is the lowest shows when the newcomer has been ranked. */
 static bool make_room(tp_actor *a, const tp_behavior_spec *spec) {
-  if (a->bounded < spec->capacity) return true;
+  if (a->bounded < spec->capacity || spec->overflow == TP_OVERFLOW_DROP_LOWEST) return true;
   if (spec->overflow != TP_OVERFLOW_DROP_HEAD) return false;
   drop_head(a);
   return true;

@@ -7,12 +7,16 @@
 #define TP_MAILBOX_H
 
 #include "actor.h"
+#include "priority.h"
 
 /* Queues `e` (taken) and wakes the actor, whatever bound there is. TP_ENOMEM; then `e` is still the
  * caller's. */
 int tp_mail_push(tp_actor *a, tp_envelope e);
 
-/* Puts `e` (taken), which was set aside, before the oldest, into room that was made before. */
+/* Room for `n` messages that are put back. TP_ENOMEM. */
+int tp_mail_reserve(tp_actor *a, uint32_t n);
+
+/* Puts `e` (taken), which was set aside, before all others, into room that was made before. */
 void tp_mail_put_back(tp_actor *a, tp_envelope e);
 
 /* A copy of `e` is kept: a request in it may still be answered. */
@@ -26,7 +30,12 @@ static inline bool tp_mail_counts(tp_value message) {
   return (1u << message.type & ours) == 0 && !tp_value_is_signal(message);
 }
 
-/* Takes the oldest out; there must be one. */
+/* Messages queued, those that have no rank yet included. */
+static inline uint32_t tp_mail_count(const tp_actor *a) {
+  return a->ranks ? tp_priority_count(a) : a->mailbox.count;
+}
+
+/* Takes the next one out; there must be one. */
 tp_envelope tp_mail_pop(tp_actor *a);
 
 /* The handler of `e` (taken) has ended. */
@@ -45,7 +54,10 @@ void tp_mail_cut_short(tp_actor *a, tp_envelope *e, const char *reason);
 /* `e` (taken), which was queued or in hand, will not be handled by `a`. */
 void tp_mail_lost(tp_actor *a, tp_envelope *e, const char *reason);
 
-/* All that is still queued is lost. */
+/* `e` (taken), which has been taken out of the queue, was too much for the bound. */
+void tp_mail_shed(tp_actor *a, tp_envelope *e);
+
+/* All that is still queued is lost, in the order in which it would have been handled. */
 void tp_mail_drain(tp_actor *a, const char *reason);
 
 /* Mail that never got into a mailbox: dead-letters `message` (borrowed), or tells the asker. */

@@ -85,12 +85,13 @@ int tp_minmax_reserve(tp_system *s, tp_minmax *q, uint32_t n) {
   return TP_OK;
 }
 
-void tp_minmax_give_back(tp_system *s, tp_minmax *q) {
-  assert(q->places > q->count);
-  q->places--;
-  if (q->capacity > FIRST_CAPACITY && q->places < q->capacity / 4) {
-    (void)set_capacity(s, q, q->capacity / 2); /* failing to shrink loses nothing */
-  }
+void tp_minmax_give_back(tp_system *s, tp_minmax *q, uint32_t n) {
+  assert(q->places - q->count >= n);
+  q->places -= n;
+  uint32_t capacity = q->capacity;
+  while (capacity > FIRST_CAPACITY && q->places < capacity / 4) capacity /= 2;
+  /* Failing to shrink loses nothing. */
+  if (capacity < q->capacity) (void)set_capacity(s, q, capacity);
 }
 
 void tp_minmax_fini(tp_system *s, tp_minmax *q) {
@@ -116,7 +117,7 @@ static tp_envelope remove_at(tp_system *s, tp_minmax *q, uint32_t i) {
   tp_envelope e = q->entries[i].envelope;
   q->entries[i] = q->entries[--q->count];
   trickle_down(q, i);
-  tp_minmax_give_back(s, q);
+  tp_minmax_give_back(s, q, 1);
   return e;
 }
 

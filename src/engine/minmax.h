@@ -30,8 +30,8 @@ typedef struct tp_minmax {
 /* Reserves `n` more places. TP_ENOMEM; then none is. */
 int tp_minmax_reserve(tp_system *s, tp_minmax *q, uint32_t n);
 
-/* Gives back a place that was reserved and has not been filled. */
-void tp_minmax_give_back(tp_system *s, tp_minmax *q);
+/* Gives back `n` places that were reserved and have not been filled. */
+void tp_minmax_give_back(tp_system *s, tp_minmax *q, uint32_t n);
 
 /* Fills a reserved place with `e` (taken). */
 void tp_minmax_push(tp_minmax *q, tp_minmax_entry e);

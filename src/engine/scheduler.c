@@ -1,13 +1,17 @@
 #include "scheduler.h"
 
+#include <math.h>
+
 #include "events.h"
 #include "lifecycle.h"
+#include "priority.h"
 #include "supervision.h"
 #include "system.h"
 #include "tick.h"
 
-/* A subscriber that makes an event for each that it gets must not keep actors from their turns. */
-enum { EVENTS_IN_A_ROW = 1024 };
+/* A subscriber that makes an event for each that it gets must not keep actors from their turns, nor
+ * must a priority function that tells a message for each that it ranks. */
+enum { EVENTS_IN_A_ROW = 1024, RANKS_IN_A_ROW = 1024 };
 
 /* ---- The ready queue -------------------------------------------------------------------- */
 
@@ -187,12 +191,16 @@ bool tp_next(tp_system *s, tp_job *job) {
   for (;;) {
     job->actor = NULL;
     if (s->decisions != NULL && tp_decision_next(s, job)) return true;
+    if (!tp_list_empty(&s->unranked) && (s->ranks_in_row < RANKS_IN_A_ROW || !work_waits(s))) {
+      s->ranks_in_row++;
+      if (tp_priority_next(s, job)) return true;
+    }
     if (s->events.count > 0 && (s->events.in_row < EVENTS_IN_A_ROW || !work_waits(s))) {
       s->events.in_row++;
       tp_events_next(s, job);
       return true;
     }
-    s->events.in_row = 0;
+    s->ranks_in_row = s->events.in_row = 0;
     if (s->due.first != NULL) {
       if (run_tick(s, job)) return true;
     } else if (s->turn != NULL) {
@@ -208,8 +216,8 @@ bool tp_next(tp_system *s, tp_job *job) {
 }
 
 bool tp_ready(const tp_system *s) {
-  return s->decisions != NULL || s->events.count > 0 || s->due.first != NULL || s->turn != NULL ||
-         s->ready.first != NULL || tp_system_drained(s);
+  return s->decisions != NULL || !tp_list_empty(&s->unranked) || s->events.count > 0 ||
+         s->due.first != NULL || s->turn != NULL || s->ready.first != NULL || tp_system_drained(s);
 }
 
 void tp_done(tp_job *job) {
@@ -225,6 +233,7 @@ void tp_done(tp_job *job) {
       break;
     case TP_JOB_RESUME: break;
     case TP_JOB_DECIDE: tp_decided(job, TP_DIRECTIVE_STOP); break;
+    case TP_JOB_RANK: tp_ranked(job, INFINITY); break;
     default: tp_actor_done(tp_actor_of(job->actor), job); break;
   }
 }

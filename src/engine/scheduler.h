@@ -3,7 +3,8 @@
  * What can run stands in one queue, first come, first served. An actor whose turn has come keeps it
  * for `throughput` messages, then goes to the back (DISP-1). Functions of timers that are due stand
  * in a queue of their own and wait for no actor's turn (DISP-2). Decisions about failures come
- * before everything else, then events, so that nothing happens between a failure and its answer.
+ * before everything else, so that nothing happens between a failure and its answer; then ranks, which
+ * actors with priorities wait for; then events.
  *
  * A system that shuffles is for tests (TK-3): whose turn comes next is drawn from the queue, and
  * how long it lasts from 1 to `throughput`. Nothing else changes. */

@@ -39,7 +39,7 @@ int tp_unstash_all(tp_ref *actor) {
   if (a->extra == NULL) return TP_OK;
   tp_ring *stash = &a->extra->stash;
   uint32_t n = stash->count;
-  if (tp_ring_reserve(actor->system, &a->mailbox, n) != TP_OK) return TP_ENOMEM;
+  if (tp_mail_reserve(a, n) != TP_OK) return TP_ENOMEM;
   for (uint32_t i = n; i > 0; i--) tp_mail_put_back(a, *tp_ring_at(stash, i - 1));
   while (stash->count > 0) (void)tp_ring_pop(actor->system, stash);
   tp_schedule_run(actor->system, &a->run); /* it may be somebody else who puts it back */

@@ -1,5 +1,6 @@
 #include "strategy.h"
 
+#include "mailbox.h"
 #include "system.h"
 
 static uint32_t take_turn(tp_router *r, uint32_t index) {
@@ -19,7 +20,7 @@ static uint32_t any(tp_actor *router) {
 
 /* What stands before a new message; one in hand counts, or a stalled routee would look idle. */
 static size_t depth(const tp_actor *routee) {
-  return (size_t)routee->mailbox.count + (routee->job != NULL ? 1 : 0);
+  return (size_t)tp_mail_count(routee) + (routee->job != NULL ? 1 : 0);
 }
 
 /* The shortest queue; ties rotate (RTR-9). A routee that has stopped comes last. */

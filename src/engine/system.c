@@ -7,6 +7,7 @@
 #include "fault.h"
 #include "idle.h"
 #include "lifecycle.h"
+#include "mailbox.h"
 #include "names.h"
 #include "resolve.h"
 #include "router.h"
@@ -41,6 +42,7 @@ int tp_system_new(const tp_host *host, const tp_system_options *options, tp_syst
   s->escalate_ends = options->escalate_ends;
   s->shuffles = options->shuffle;
   tp_rng_seed(&s->rng, options->seed);
+  tp_list_init(&s->unranked);
   tp_list_init(&s->open_slots);
   tp_list_init(&s->resolutions);
   tp_list_init(&s->ticks);
@@ -148,24 +150,28 @@ static void forget_job(tp_actor *a) {
   if (job->tick != NULL) tp_tick_release(job->tick);
 }
 
-static void release_all(tp_system *s, tp_ring *r) {
-  while (r->count > 0) {
-    tp_envelope e = tp_ring_pop(s, r);
+static void forget_mail(tp_actor *a) {
+  tp_system *s = a->ref.system;
+  tp_ring *stash = a->extra == NULL ? NULL : &a->extra->stash;
+  while (tp_mail_count(a) > 0) {
+    tp_envelope e = tp_mail_pop(a);
+    tp_envelope_release(s, &e);
+  }
+  while (stash != NULL && stash->count > 0) {
+    tp_envelope e = tp_ring_pop(s, stash);
     tp_envelope_release(s, &e);
   }
 }
 
 /* Takes a leaf of the tree apart, whatever it was doing. */
 static void tear_down(tp_actor *a) {
-  tp_system *s = a->ref.system;
   a->phase = TP_PHASE_STOPPED;
   a->closed = true;
   forget_job(a);
   if (a->extra != NULL) tp_ticks_cancel(&a->extra->ticks);
   tp_watches_end(a);
   if (a->router != NULL) tp_router_free(a);
-  release_all(s, &a->mailbox);
-  if (a->extra != NULL) release_all(s, &a->extra->stash);
+  forget_mail(a);
   tp_ref_retain(&a->ref);
   tp_actor_leave(a);
   tp_actor_strip(a);

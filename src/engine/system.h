@@ -33,11 +33,13 @@ struct tp_system {
   tp_time now;
 
   tp_ready_queue ready;
-  tp_ready_queue due;  /* functions of timers */
-  tp_actor *turn;      /* whose turn it is, counted, or NULL */
-  uint32_t turn_left;  /* messages it may still handle */
-  bool shuffles;       /* turns are drawn by lot */
-  tp_actor *decisions; /* failed actors whose decider is to be asked, the latest first */
+  tp_ready_queue due;    /* functions of timers */
+  tp_actor *turn;        /* whose turn it is, counted, or NULL */
+  uint32_t turn_left;    /* messages it may still handle */
+  bool shuffles;         /* turns are drawn by lot */
+  tp_actor *decisions;   /* failed actors whose decider is to be asked, the latest first */
+  tp_link unranked;      /* priority mailboxes with mail that waits for its rank */
+  uint32_t ranks_in_row; /* jobs of ranking with neither a tick nor a turn in between */
   tp_events events;
   tp_timers timers;
   void *ring_pool[TP_RING_CLASSES]; /* buffers of empty mailboxes, by size */

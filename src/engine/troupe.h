@@ -162,6 +162,7 @@ typedef enum tp_overflow {
   TP_OVERFLOW_DROP_HEAD, /* sheds the oldest message */
   TP_OVERFLOW_DROP_NEW,  /* sheds the newcomer */
   TP_OVERFLOW_REJECT,    /* tp_tell gives TP_EFULL; behind a router the message is a dead letter */
+  TP_OVERFLOW_DROP_LOWEST, /* sheds what ranks last; with a priority, in place of drop-head */
   TP_OVERFLOWS,
 } tp_overflow;
 
@@ -232,6 +233,7 @@ typedef struct tp_behavior_spec {
   uint32_t throughput; /* 0: the system's */
   uint32_t capacity;   /* of the mailbox; 0: no bound */
   tp_overflow overflow;
+  tp_value priority;       /* taken; host code that ranks its mail (MBX-7), or nil */
   uint32_t stash_capacity; /* messages that may be set aside (STASH-1) */
   bool keep_children;      /* children survive a restart (LIFE-5) */
   bool drain_children;     /* they finish their mail before they stop, when it drains (BOS-1) */
@@ -463,7 +465,7 @@ typedef enum tp_event_kind {
   TP_EVENT_RESTARTED,   /* subject, value: the reason */
   TP_EVENT_STOPPED,     /* subject */
   TP_EVENT_FAILED,      /* subject, value: the reason, trace, directive; code says why, or NULL */
-  TP_EVENT_HOOK_FAILED, /* subject, value, trace: post_stop or pre_restart raised (LIFE-7) */
+  TP_EVENT_HOOK_FAILED, /* subject, value, trace; code: the hook (LIFE-7) or function that raised */
   TP_EVENT_DEAD_LETTER, /* subject: the recipient, value: the message, sender, code: the reason;
                          * or without a subject, trace: the recipient's path */
   TP_EVENT_DROPPED,     /* a full mailbox shed it: the same, code: the policy (MBX-6) */
@@ -499,6 +501,7 @@ typedef enum tp_job_kind {
   TP_JOB_POST_RESTART, /* actor, behavior, reason */
   TP_JOB_DECIDE,       /* actor: who failed, code: the decider, reason; end with tp_decided */
   TP_JOB_ROUTE,        /* actor: the router, code: the strategy, envelope, index; tp_routed */
+  TP_JOB_RANK,         /* actor, code: its priority function, envelope: the message; tp_ranked */
   TP_JOB_TIMER,        /* code: a function of tp_schedule */
   TP_JOB_RESUME,       /* token: go on with what waits there; actor when it is a handler */
   TP_JOB_CLOSE,        /* token: give up what waits there (LIFE-9) */
@@ -546,6 +549,17 @@ void tp_decided(tp_job *job, tp_directive directive);
 /* Ends TP_JOB_ROUTE: sends the message to each of `routees` (borrowed). A strategy that failed ends
  * with tp_fail (RTR-11). */
 void tp_routed(tp_job *job, tp_ref *const *routees, size_t count);
+
+/* Ends TP_JOB_RANK: lower ranks are handled first. NaN is the highest of all, and so is the rank of a
+ * message whose function failed: that ends with tp_fail. */
+void tp_ranked(tp_job *job, double rank);
+
+/* For a host that ranks what it tells at once, so that bounds hold at once: whether any mail waits for
+ * its rank, and the TP_JOB_RANK of the oldest that does with `actor`, which may run while other jobs
+ * do. False when there is none, or when one is being ranked. The rest comes by tp_next, before the
+ * actor's turn. */
+bool tp_unranked(const tp_system *s);
+bool tp_rank_next(tp_ref *actor, tp_job *job);
 
 /* The routees of a pool router that get mail, in order, borrowed; `size` slots at most are filled.
  * Returns how many there are. */
