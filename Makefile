@@ -19,8 +19,8 @@ BUILD_DIR ?= build/$(FLAVOUR)
 OBJ       := $(BUILD_DIR)/obj
 MODULE    := $(BUILD_DIR)/troupe/core.so
 
-.PHONY: all bench clean deps format help install lint run test test-engine test-lua asan valgrind \
-        module floor programs check check-engine check-lua \
+.PHONY: all bench clean deps explore format help install lint run test test-engine test-lua asan \
+        valgrind module floor programs check check-engine check-lua \
         lint-lua lint-format lint-gcc lint-clang lint-layers lint-exports lint-rock
 .DELETE_ON_ERROR:
 
@@ -137,6 +137,13 @@ bench: deps-run ## measure messages per second, and the bare C API beside them
 	@$(MAKE) FLAVOUR=release module floor
 	@$(IN_TREE) $(LUA) bench/run.lua $(ARGS)
 
+N    ?= 10000
+SEED ?= 1
+
+explore: deps-run ## check random histories against the model; N=10000 of them, from SEED=1 on
+	@$(MAKE) FLAVOUR=release module
+	@$(IN_TREE) $(LUA) spec/model/main.lua $(N) $(SEED)
+
 floor: $(FLOOR:$(OBJ)/bench/floor.o=$(BUILD_DIR)/troupe_bench_floor.so)
 
 $(BUILD_DIR)/troupe_bench_floor.so: $(FLOOR)
@@ -153,7 +160,7 @@ test-lua: deps-test ## run the Lua specs only; BUSTEDFLAGS=--filter=SG-2 for som
 asan: deps-test ## run the whole suite under ASan, UBSan and the leak checker
 	@$(MAKE) FLAVOUR=asan check
 valgrind: deps-valgrind ## run the whole suite under valgrind
-	@$(MAKE) FLAVOUR=release check UNDER='$(VALGRIND)'
+	@TROUPE_HISTORIES=50 $(MAKE) FLAVOUR=release check UNDER='$(VALGRIND)'
 
 VALGRIND := valgrind -q --error-exitcode=9 --leak-check=full --keep-debuginfo=yes
 ifeq ($(FLAVOUR),asan)
