@@ -920,6 +920,25 @@ describe("lifecycle", function()
       assert.are.same({ "ActorKilledError" }, restarted)
     end)
 
+    it("LIFE-10 a handler that catches being resumed from outside waits on as any", function()
+      local coroutine_of, results = nil, {}
+      local ref = kit().system:spawn(function()
+        coroutine_of = coroutine.running()
+        results[1] = pcall(troupe.sleep, 10)
+        results[2] = select("#", troupe.sleep(10)) == 0 and kit():now()
+        coroutine.yield("outside any wait")
+        results[3] = "never"
+      end)
+      ref:tell("go")
+      kit():settle()
+
+      coroutine.resume(coroutine_of)
+      kit():advance(100)
+
+      assert.are.same({ false, 10 }, results)
+      assert.are.equal(1, kit().system:inspect(ref).restarts)
+    end)
+
     it("LIFE-1 pre_start comes first, also for one that is killed before its first turn", function()
       local seen = {}
       local ref = kit().system:spawn({

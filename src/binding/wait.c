@@ -86,6 +86,7 @@ static int go_on(lua_State *L, int status, lua_KContext context) {
   }
   if (c->disturbed) {
     c->disturbed = false;
+    tpl_drop_slot(&c->slot); /* or a handler that catches this would wait on with it */
     return luaL_error(L, "resumed from outside while it waits for an answer");
   }
   c->answered = c->slot;

@@ -55,7 +55,11 @@ void tp_let_go_of_asker(tp_actor *a, bool stops) {
 
 static void suspend_children(tp_actor *a) {
   a->frozen = true;
-  for (tp_actor *c = tp_actor_walk(a, a); c != NULL; c = tp_actor_walk(a, c)) c->suspended = true;
+  tp_actor *c = tp_actor_walk(a, a);
+  while (c != NULL) { /* what is below one that is frozen is suspended already */
+    c->suspended = true;
+    c = c->frozen ? tp_actor_walk_past(a, c) : tp_actor_walk(a, c);
+  }
 }
 
 /* The incarnation goes on; it has started when no hook of its waits. If one does it is still the
