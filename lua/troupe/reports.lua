@@ -65,6 +65,11 @@ local function hook_failed(log, event)
     in_short(event.reason)), { reason = in_short(event.reason), traceback = event.traceback })
 end
 
+local function slow_handler(log, event)
+  log:write("warn", event.ref or log.path, ("has run for %d ms without a wait"):format(event.ms),
+    { ms = event.ms, traceback = event.traceback })
+end
+
 local warnings = {
   ["deep-mailbox"] = "%d messages wait in its mailbox",
   ["no-reply-target"] = "dropped a message: a scatter needs somebody to answer; ask the router, or "
@@ -88,6 +93,7 @@ end
 local loggers = {
   actor_failed = failed,
   hook_failed = hook_failed,
+  slow_handler = slow_handler,
   warning = warning,
   dead_letter = dead_letter,
 }
@@ -103,6 +109,9 @@ local fields_of = {
   end,
   hook_failed = function(ref, reason, hook, _, traceback)
     return { ref = ref, reason = reason, hook = hook, traceback = traceback }
+  end,
+  slow_handler = function(ref, ms, _, _, traceback) -- this one is told by the binding
+    return { ref = ref, ms = ms, traceback = traceback }
   end,
   dead_letter = function(ref, message, reason, sender, path)
     local recipient = ref and core.ref_path(ref) or path

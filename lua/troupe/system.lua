@@ -35,6 +35,8 @@ local System = core.system_methods
 ---@field seed? integer             of everything random; default: unpredictable
 ---@field throughput? integer       messages an actor may handle in a turn; default 32
 ---@field drain_timeout_ms? number  how long terminate() lets actors drain; default 2000, 0: not
+---@field slow_handler_ms? number   a handler that runs longer is reported; default 1000, 0: none;
+---  none in virtual time either (DISP-4)
 ---@field escalate_to_root? "stop" | "terminate"  what a failure that escalates past a top-level
 ---  actor does: stops that actor (default), or terminates the system (SUP-10)
 ---@field dead_letters? { keep: integer }  how many dead letters are kept, the last; default: none
@@ -45,6 +47,7 @@ local options_schema = {
   seed = check.integer(),
   throughput = check.integer { min = 1, max = 1000000, default = 32 },
   drain_timeout_ms = check.duration { zero = true, default = 2000 },
+  slow_handler_ms = check.duration { zero = true, default = 1000 },
   escalate_to_root = check.one_of { "stop", "terminate", default = "stop" },
   dead_letters = check.record { keep = check.integer { min = 1, required = true } },
 }
@@ -112,6 +115,7 @@ function system.new(name, options, mode)
     seed = values.seed,
     throughput = values.throughput,
     drain_timeout_ms = values.drain_timeout_ms,
+    slow_handler_ms = values.slow_handler_ms,
     escalate_ends = values.escalate_to_root == "terminate",
     virtual = mode.virtual,
     shuffle = mode.shuffle,

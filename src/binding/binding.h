@@ -19,6 +19,7 @@
 
 #include "engine/troupe.h"
 #include "loop/loop.h"
+#include "loop/watchdog.h"
 
 typedef struct tpl_core tpl_core;
 typedef struct tpl_host tpl_host;
@@ -30,7 +31,12 @@ typedef struct tpl_task tpl_task;
 /* What all openings of the module in one Lua state share. */
 typedef struct tpl_state {
   tpl_host *running; /* whose code runs now, or NULL */
+  uint32_t watched;  /* hosts with a watchdog */
+  bool canary;       /* it is there (slow.c) */
 } tpl_state;
+
+/* The one of this Lua state. Raises when out of memory, but not when a core is open. */
+tpl_state *tpl_state_of(lua_State *L);
 
 /* Metatables of the Lua side that have a meaning for the engine, compared by address. */
 struct tpl_core {
@@ -136,9 +142,9 @@ struct tpl_host {
   lua_State *aux;
   tpl_anchors anchors;
 
-  tpl_coro *current; /* whose coroutine runs user code now, or NULL */
-  tpl_coro *idle;    /* coroutines to be used again */
-  tpl_coro *coros;   /* all of them */
+  tpl_coro *volatile current; /* whose coroutine runs user code now, or NULL; signals look at it */
+  tpl_coro *idle;             /* coroutines to be used again */
+  tpl_coro *coros;            /* all of them */
   uint32_t pooled, parked, tasks;
   bool driving;    /* its jobs are being run: not to be entered again */
   bool ranking;    /* what has been told is being given its rank at once */
@@ -151,6 +157,10 @@ struct tpl_host {
   int budget; /* jobs until the clock is looked at again */
   int pace;   /* jobs between two looks */
   int share;  /* jobs until the slice is over */
+
+  volatile unsigned stretches; /* of running without a wait: a job, or a part of one */
+  tp_watchdog *watchdog;       /* of those, or NULL */
+  tp_time slow_after;          /* its limit until it is made, or 0 */
 
   const void *last_code; /* the behavior made last, not counted: many actors are made alike */
   uint64_t last_slot;
@@ -260,6 +270,12 @@ typedef enum tpl_waiter { TPL_WAITER_CORO, TPL_WAITER_TASK } tpl_waiter;
 /* Pushes what a wait gives and returns how many values that is. */
 typedef int tpl_results(lua_State *L, tpl_host *h, tp_ref *slot);
 
+/* A debug hook of Lua's. */
+typedef struct tpl_hook {
+  lua_Hook function;
+  int mask, count;
+} tpl_hook;
+
 struct tpl_coro {
   tpl_waiter waiter; /* TPL_WAITER_CORO, first */
   bool foreign;      /* a coroutine of the user's own that waits */
@@ -273,6 +289,7 @@ struct tpl_coro {
   tpl_results *results; /* of that wait */
   tp_ref *answered;     /* whose outcome is being looked at, counted, or NULL */
   tpl_task *task;       /* the task it runs, or NULL */
+  tpl_hook hook;        /* that it had before ours */
   tpl_coro *next_idle, *next, **link;
 };
 
@@ -309,6 +326,13 @@ void tpl_settle(lua_State *L, tpl_host *h);
 
 /* Raises when `h` may not be driven from here. */
 void tpl_check_drivable(lua_State *L, tpl_host *h, const char *where);
+
+/* ---- Slow handlers ---------------------------------------------------------------------- */
+
+/* Has a watchdog made for `h`, once, if it is to have one. May raise, but goes without if the machine
+ * has none to give. */
+void tpl_have_watchdog(lua_State *L, tpl_host *h);
+void tpl_drop_watchdog(tpl_host *h);
 
 /* ---- Waiting ---------------------------------------------------------------------------- */
 

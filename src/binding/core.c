@@ -123,8 +123,8 @@ static int core_gc(lua_State *L) {
   return 0;
 }
 
-/* The one of this Lua state, made by the first opening and kept in its registry. */
-static tpl_state *state_of(lua_State *L) {
+/* Made by the first opening and kept in the registry. */
+tpl_state *tpl_state_of(lua_State *L) {
   static const char key = 'k';
   if (lua_rawgetp(L, LUA_REGISTRYINDEX, &key) == LUA_TNIL) {
     lua_pop(L, 1);
@@ -148,7 +148,7 @@ int luaopen_troupe_core(lua_State *L) {
       {NULL, NULL}};
   tpl_core *c = lua_newuserdatauv(L, sizeof *c, TPL_CORE_VALUES);
   int core = lua_gettop(L);
-  *c = (tpl_core){.state = state_of(L)};
+  *c = (tpl_core){.state = tpl_state_of(L)};
   lua_createtable(L, 0, 1);
   lua_pushcfunction(L, core_gc);
   lua_setfield(L, -2, "__gc");

@@ -279,6 +279,8 @@ static int trim(lua_State *L) {
 bool tpl_run_ready(lua_State *L, tpl_host *h) {
   tpl_host *outer = h->core->state->running;
   h->core->state->running = h;
+  h->stretches++; /* what was before is over */
+  tp_watchdog_begin(h->watchdog);
   h->slice_over = false;
   h->pace = h->is_virtual ? JOBS_A_LOOK : 1;
   h->budget = h->pace;
@@ -286,6 +288,7 @@ bool tpl_run_ready(lua_State *L, tpl_host *h) {
   while (!h->slice_over) {
     tpl_coro *c = take_coro(L, h);
     if (c == NULL) {
+      tp_watchdog_end(h->watchdog);
       h->core->state->running = outer;
       return false;
     }
@@ -294,6 +297,7 @@ bool tpl_run_ready(lua_State *L, tpl_host *h) {
     c->job = (tp_job){.kind = TP_JOB_RESUME, .system = h->system}; /* none, should it not begin */
     enter(L, c, 1);
   }
+  tp_watchdog_end(h->watchdog);
   if (tpl_anchors_are_large(h)) (void)protect(L, trim, h);
   h->core->state->running = outer;
   return true;
@@ -407,6 +411,7 @@ bool tpl_drive(lua_State *L, tpl_host *h, tp_ref *slot) {
   bool reaches = true;
   check_stacks(L);
   if (!h->is_virtual) have_loop(L, h);
+  tpl_have_watchdog(L, h);
   h->driving = true;
   while (!reached(h, slot)) {
     pass_deadlines(h);

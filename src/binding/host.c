@@ -80,8 +80,8 @@ static void list_host(lua_State *L, tpl_host *h) {
   lua_pop(L, 2);
 }
 
-/* core.new_system{ name, seed, throughput, drain_timeout_ms, escalate_ends, virtual, shuffle,
- *                   on_event } */
+/* core.new_system{ name, seed, throughput, drain_timeout_ms, slow_handler_ms, escalate_ends, virtual,
+ *                   shuffle, on_event } */
 static int core_new_system(lua_State *L) {
   luaL_checktype(L, 1, LUA_TTABLE);
   lua_settop(L, 1);
@@ -97,6 +97,8 @@ static int core_new_system(lua_State *L) {
   fill_aux(L, h, 1, 2);
   h->is_virtual = boolean_option(L, "virtual");
   h->now = tpl_clock(h);
+  tp_time slow_after = tpl_nanoseconds(number_option(L, "slow_handler_ms"));
+  if (!h->is_virtual) h->slow_after = slow_after;
   lua_getfield(L, 1, "name");
   tp_host host = {h, tpl_retain, tpl_release, allocate, NULL};
   tp_system_options options = {
@@ -159,6 +161,7 @@ static void release_refs(tpl_host *h) {
 static void take_apart(tpl_host *h) {
   tp_system *s = h->system;
   if (s == NULL) return;
+  tpl_drop_watchdog(h);
   end_jobs(h);
   h->system = NULL;
   tp_system_free(s);

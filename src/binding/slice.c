@@ -307,6 +307,7 @@ static int slice_loop(lua_State *L, tpl_coro *c) {
       h->slice_over = true;
       return 0;
     }
+    h->stretches++;
     switch (c->job.kind) {
       case TP_JOB_RECEIVE: receive(L, c); break;
       case TP_JOB_PRE_START:
