@@ -96,7 +96,7 @@ end
 ---
 --- As with a timer, the message has no sender, and ends with the incarnation.
 ---@param fn fun(): any, any  may wait
----@param mapper? fun(value: any, err: any): any  makes another message; may not wait
+---@param mapper? fun(value: any, err: any): any  makes another message; it may wait
 ---@raise OptionsError at the caller's line
 function Actor:pipe_to_self(fn, mapper)
   local ref = core.actor_ref(self, "pipe_to_self")

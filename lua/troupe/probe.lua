@@ -52,9 +52,12 @@ local function receive(self, actor, message)
   wake(self)
 end
 
+-- Some 285 years. What is so far off that it never comes could not be waited for.
+local MAX_MS = 9e12
+
 -- Waits until there are `enough` messages. Gives nil when they are there, else why they are not.
 local function await(self, enough, timeout)
-  local deadline = self.kit:now() + timeout
+  local deadline = self.kit:now() + math.min(timeout, MAX_MS)
   while count(self) < enough do
     local left = deadline - self.kit:now()
     if left <= 0 then return "late" end
@@ -114,7 +117,7 @@ local function same(a, b, compared)
 end
 
 local timeout_rule = check.duration { default = 3000 }
-local span_rule = check.duration()
+local span_rule = check.number { positive = true, max = MAX_MS }
 local count_rule = check.integer { min = 1 }
 local function_rule = check.func()
 

@@ -44,7 +44,7 @@ end
 
 local why_stopped = {
   ["restart-limit"] = "its restarts are used up",
-  decider = "its decider gave no directive",
+  decider = "its decider failed",
   stopping = "it was stopping",
   ["top-level"] = "it escalated past the top",
 }
