@@ -53,7 +53,7 @@ end
 
 --- Its own strategy, its parent's, or the default.  (SPAWN-5, SUP-1)
 function actor.strategy_of(a)
-  return a.spec.strategy or a.parent.spec and a.parent.spec.children_strategy
+  return a.spec.strategy or a.parent.spec.children_strategy
     or { directive = "restart", max_restarts = 10, within_ms = 60000 }
 end
 
@@ -106,9 +106,15 @@ function actor.takes_stop(a)
   return a.stop ~= nil and (not a.job or a.job.wait ~= nil and a.stop == "now")
 end
 
+--- LIFE-4: it has no pre_restart, nor post_stop to stand in for it.
+function actor.skips_pre_restart(a)
+  local is_due = a.started and actor.has_hook(a, "pre_restart", "post_stop")
+  return a.phase == "pre_restart" and not a.job and not is_due
+end
+
 --- LIFE-4: it restarts, and its children are to stop.
 function actor.stops_children_to_restart(a)
-  return a.phase == "restarting" and not a.spec.keep_children
+  return not a.spec.keep_children and (a.phase == "restarting" or actor.skips_pre_restart(a))
 end
 
 function actor.can_begin_anew(a)

@@ -29,7 +29,7 @@ local function new_model(options, log)
     index = 1,               -- of the entry that is looked at
     coming = events_of(log), -- with `seen`, how many of each list
     now = 0,
-    user = { id = 0, phase = "running", children = {}, is_guardian = true },
+    user = { id = 0, phase = "running", children = {}, spec = { hooks = {} }, is_guardian = true },
     actors = {},
     by_path = {},  -- the latest actor of each path
     deadlines = {},

@@ -94,11 +94,11 @@ function Maker:new_message(acts)
 end
 
 local in_programs = {
-  { "tell", 10 }, { "raise", 8 }, { "guard", 1 }, { "spawn", 6 }, { "stop_itself", 2 },
+  { "tell", 10 }, { "raise", 8 }, { "guard", 3 }, { "spawn", 6 }, { "stop_itself", 2 },
   { "stop_child", 4 }, { "stop", 3 }, { "poison", 1 }, { "kill", 3 }, { "kill_message", 2 },
   { "watch", 5 }, { "unwatch", 2 }, { "stash", 5 }, { "unstash", 4 }, { "become", 3 },
   { "unbecome", 2 }, { "sleep", 5 }, { "ask", 5 }, { "await_stop", 2 }, { "reply", 5 },
-  { "look", 2 }, { "answer", 2 }, { "start_timer", 3 }, { "cancel_timer", 1 },
+  { "look", 4 }, { "answer", 4 }, { "start_timer", 3 }, { "cancel_timer", 1 },
   { "look_at_children", 2 },
 }
 
@@ -195,7 +195,7 @@ end
 
 --- Puts children in front of what pre_start does at first.
 function Maker:families(programs, depth)
-  if depth <= 1 or not self:chance(self.mood.families) then return end
+  if depth <= 0 or not self:chance(self.mood.families) then return end
   for _ = 1, self.random(2) do table.insert(programs[1], 1, self:act("spawn", depth)) end
 end
 
@@ -223,11 +223,16 @@ end
 local from_outside = {
   { "tell", 30 }, { "ask", 6 }, { "kill", 4 }, { "kill_message", 2 }, { "stop", 3 },
   { "poison", 1 }, { "stop_hard", 2 }, { "graceful_stop", 1 }, { "spawn", 4 }, { "advance", 10 },
+  { "fail", 10 },
 }
 
 local DEPTH = 4
 
 function Maker:step(name)
+  if name == "fail" then
+    local message = self:new_message { self:act("raise") }
+    return { name = "tell", target = self:target(), message = message }
+  end
   local step = make[name](self, DEPTH)
   step.name, step.with_sender = name, nil
   return step
@@ -239,10 +244,10 @@ end
 return function(seed)
   local self = setmetatable({ random = random(seed), messages = 0 }, Maker)
   self.mood = {
-    restarts = self:one_of { 2, 6, 12 },
+    restarts = self:one_of { 2, 6 },
     escalates = self:one_of { 1, 4, 12 },
     all_for_one = self:one_of { 0, 20, 80 },
-    own_strategies = self:one_of { 0, 30 },
+    own_strategies = self:one_of { 10, 60 },
     keep_children = self:one_of { 0, 30, 90 },
     hooks_wait = self:one_of { 0, 10, 60 },
     families = self:one_of { 0, 40, 90 },

@@ -4,7 +4,7 @@
 --- does, in seen.lua what is seen of them.
 local actor = require "spec.model.actor"
 
-local has_ended, has_hook = actor.has_ended, actor.has_hook
+local has_ended = actor.has_ended
 
 local Model = {}
 Model.__index = Model
@@ -228,9 +228,7 @@ function Model:stop_children(a)
 end
 
 function Model:skip_pre_restart(a)
-  if a.phase ~= "pre_restart" or a.job then return end
-  local is_due = a.started and has_hook(a, "pre_restart", "post_stop")
-  if not is_due then self:stop_children(a) end
+  if actor.skips_pre_restart(a) then self:stop_children(a) end
 end
 
 --- SPAWN-4, BEC-1, TMR-3
@@ -254,6 +252,19 @@ local function grants_restart(a, strategy, now)
   return true
 end
 
+-- What is below is suspended; it may have taken up its pill before.
+local function note_pills(a)
+  for _, child in ipairs(a.children) do
+    child.took_pill = child.took_pill or actor.takes_pill(child)
+    note_pills(child)
+  end
+end
+
+local function freeze(a, cause)
+  note_pills(a)
+  a.cause, a.in_hand, a.frozen = cause, nil, true
+end
+
 -- SUP-6: who shares the fate of one that fails. One that stops, or is to stop, is left alone.
 local function siblings(a)
   local list = {}
@@ -275,9 +286,7 @@ function Model:restart_siblings(a)
   for _, sibling in ipairs(siblings(a)) do
     local is_failed = sibling.phase == "failed"
     if is_failed or actor.lives(sibling) then
-      if not is_failed then
-        sibling.cause, sibling.in_hand, sibling.frozen = a.cause, nil, true
-      end
+      if not is_failed then freeze(sibling, a.cause) end
       sibling.group = a.group
       self:begin_restart(sibling)
     end
@@ -313,20 +322,11 @@ function Model:apply(a, directive, strategy)
   end
 end
 
--- What is below one that fails may have taken up its pill before.
-local function note_pills(a)
-  for _, child in ipairs(a.children) do
-    child.took_pill = child.took_pill or actor.takes_pill(child)
-    note_pills(child)
-  end
-end
-
 --- A cause is a value that was raised, as `value`, with `starts` when that made a start fail
 --- (LIFE-3); or `killed`, the path of who was killed. `item` is what it had in hand.
 function Model:fail(a, cause, item)
-  note_pills(a)
-  a.phase, a.cause, a.failed, a.frozen, a.group = "failed", cause, item, true, {}
-  a.in_hand = item and item.message
+  freeze(a, cause)
+  a.phase, a.failed, a.in_hand, a.group = "failed", item, item and item.message, {}
   local strategy = actor.strategy_of(a)
   if a.stop then
     self:stop_for_failure(a, "stopping") -- LIFE-6

@@ -45,7 +45,8 @@ end
 local function check_order(a)
   for _, sibling in ipairs(a.parent.children) do
     if sibling == a then return end
-    local waits = sibling.phase == "pre_restart" and (not sibling.job or sibling.job.closing)
+    local waits = sibling.phase == "pre_restart" and not actor.skips_pre_restart(sibling)
+      and (not sibling.job or sibling.job.closing)
     must(not waits or sibling.group ~= a.group, "%s: pre_restart before that of %s", a.id,
       sibling.id)
   end
