@@ -218,7 +218,7 @@ function Model:begin_restart(a)
     self:let_go(item, false)
     if not item.slot or not item.slot.outcome then self:dead_letter(a, item, "restarted") end
   end
-  if not actor.is_stopped(a) or self:will_begin_anew(a) then self:skip_pre_restart(a) end
+  self:skip_pre_restart(a)
 end
 
 --- LIFE-4, when pre_restart is over
@@ -227,8 +227,9 @@ function Model:stop_children(a)
   if a.spec.keep_children then self:release(a) end -- LIFE-5
 end
 
+--- Where there is no pre_restart, unless a stop comes first (LIFE-6).
 function Model:skip_pre_restart(a)
-  if actor.skips_pre_restart(a) then self:stop_children(a) end
+  if actor.skips_pre_restart(a) and self:will_begin_anew(a) then self:stop_children(a) end
 end
 
 --- SPAWN-4, BEC-1, TMR-3

@@ -101,7 +101,6 @@ end
 function Model:begins(id, name, what)
   local a = self.actors[id]
   self:catch_up(a)
-  if name == "pre_start" or name == "post_restart" then self:skip_pre_restart(a) end
   local hook = hook_of(a, name)
   begin[hook](self, a, what)
   check_table(a, what)
@@ -178,7 +177,7 @@ function Model:closes(id, guard)
   end
   a.job = nil
   self:let_go(item, actor.has_ended(a))
-  if not is_stopped(a) or self:will_begin_anew(a) then self:skip_pre_restart(a) end
+  self:skip_pre_restart(a)
 end
 
 --- It raises what no act of its says.
@@ -256,8 +255,8 @@ local function check_rest(a)
   elseif a.phase == "failed" then
     must(a.parent.frozen, "%s: has failed, and nothing came of it", a.id)
   else
-    local waits = #a.children > 0 and not (a.phase == "restarting" and a.spec.keep_children)
-    must(waits, "%s: is stuck while %s", a.id, a.phase)
+    local keeps = a.phase ~= "stopping" and a.spec.keep_children
+    must(#a.children > 0 and not keeps, "%s: is stuck while %s", a.id, a.phase)
   end
 end
 
