@@ -16,7 +16,8 @@ static bool is_request(const tp_ref *sender) {
 
 /* Warns of a mailbox that has grown deep, and at each doubling after; anew once it has been empty
  * (MBX-8). */
-static void note_depth(tp_actor *a, uint32_t *mark) {
+static void note_depth(tp_actor *a) {
+  uint32_t *mark = a->ranks ? &a->priority->mark : &a->mailbox.mark;
   uint32_t depth = tp_mail_count(a);
   if (*mark == 0) *mark = DEEP;
   if (depth < *mark) return;
@@ -27,28 +28,15 @@ static void note_depth(tp_actor *a, uint32_t *mark) {
                                                .value = tp_integer(depth)});
 }
 
-static void queued(tp_actor *a, const tp_envelope *e) {
-  tp_system *s = a->ref.system;
-  s->queued++;
-  if (tp_mail_counts(e->message)) a->bounded++;
-  if (is_request(e->sender)) tp_slot_request_queued(tp_slot_of(e->sender));
-  tp_schedule_run(s, &a->run);
-}
-
-static int push_ranked(tp_actor *a, tp_envelope e) {
-  int status = tp_priority_push(a, e);
-  if (status != TP_OK) return status;
-  if (tp_mail_count(a) >= DEEP) note_depth(a, &a->priority->mark);
-  queued(a, &e);
-  return TP_OK;
-}
-
 int tp_mail_push(tp_actor *a, tp_envelope e) {
-  if (a->ranks) return push_ranked(a, e);
-  int status = tp_ring_push(a->ref.system, &a->mailbox, e);
+  tp_system *s = a->ref.system;
+  int status = a->ranks ? tp_priority_push(a, e) : tp_ring_push(s, &a->mailbox, e);
   if (status != TP_OK) return status;
-  if (a->mailbox.count >= DEEP) note_depth(a, &a->mailbox.mark);
-  queued(a, &e);
+  if (tp_mail_count(a) >= DEEP) note_depth(a);
+  s->queued++;
+  if (tp_mail_counts(e.message)) a->bounded++;
+  if (is_request(e.sender)) tp_slot_request_queued(tp_slot_of(e.sender));
+  tp_schedule_run(s, &a->run);
   return TP_OK;
 }
 
@@ -174,7 +162,11 @@ void tp_mail_unroutable(tp_actor *a, tp_envelope *e, const char *reason, bool al
 void tp_mail_drain(tp_actor *a, const char *reason) {
   while (tp_mail_count(a) > 0) {
     tp_envelope e = tp_mail_pop(a);
-    tp_mail_lost(a, &e, reason);
+    if (reason != NULL) {
+      tp_mail_lost(a, &e, reason);
+    } else {
+      tp_envelope_release(a->ref.system, &e);
+    }
   }
 }
 

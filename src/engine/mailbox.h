@@ -57,7 +57,8 @@ void tp_mail_lost(tp_actor *a, tp_envelope *e, const char *reason);
 /* `e` (taken), which has been taken out of the queue, was too much for the bound. */
 void tp_mail_shed(tp_actor *a, tp_envelope *e);
 
-/* All that is still queued is lost, in the order in which it would have been handled. */
+/* All that is still queued is lost, in the order in which it would have been handled; nobody is told
+ * when `reason` is NULL. */
 void tp_mail_drain(tp_actor *a, const char *reason);
 
 /* Mail that never got into a mailbox: dead-letters `message` (borrowed), or tells the asker. */

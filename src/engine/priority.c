@@ -75,12 +75,16 @@ uint32_t tp_priority_count(const tp_actor *a) {
   return a->mailbox.count + a->priority->counted.count + a->priority->kept.count;
 }
 
-/* The oldest that has no rank: of an actor that ends. */
-static tp_envelope pop_unranked(tp_actor *a) {
-  tp_priority *p = a->priority;
+/* The oldest that has no rank is taken out; its place stays reserved. */
+static tp_envelope take_oldest(tp_actor *a) {
   tp_envelope e = tp_ring_pop(a->ref.system, &a->mailbox);
-  tp_minmax_give_back(a->ref.system, queue_for(p, e.message), 1);
-  if (a->mailbox.count == 0) tp_list_remove(&p->link);
+  if (a->mailbox.count == 0) tp_list_remove(&a->priority->link);
+  return e;
+}
+
+static tp_envelope pop_unranked(tp_actor *a) {
+  tp_envelope e = take_oldest(a);
+  tp_minmax_give_back(a->ref.system, queue_for(a->priority, e.message), 1);
   return e;
 }
 
@@ -110,14 +114,11 @@ static void drop_lowest(tp_actor *a) {
 /* The oldest of what has no rank gets `rank`. */
 static void place(tp_actor *a, double rank) {
   tp_priority *p = a->priority;
-  tp_envelope e = tp_ring_pop(a->ref.system, &a->mailbox);
+  tp_envelope e = take_oldest(a);
   tp_value v = e.message;
   if (tp_value_is_signal(v) && v.as.integer == TP_POISON_PILL) p->sealed = true;
   tp_minmax_push(queue_for(p, v), (tp_minmax_entry){rank, ++p->arrived, e});
-  if (a->mailbox.count == 0) {
-    tp_list_remove(&p->link);
-    tp_schedule_run(a->ref.system, &a->run);
-  }
+  if (a->mailbox.count == 0) tp_schedule_run(a->ref.system, &a->run);
   if (tp_mail_counts(v)) drop_lowest(a);
 }
 

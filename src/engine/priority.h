@@ -12,7 +12,7 @@
 
 /* Laid out apart, so that actors without priorities do not pay. */
 #ifdef __GNUC__
-#define TP_RARE __attribute__((cold))
+#define TP_RARE __attribute__((cold, noinline))
 #else
 #define TP_RARE
 #endif

@@ -150,28 +150,24 @@ static void forget_job(tp_actor *a) {
   if (job->tick != NULL) tp_tick_release(job->tick);
 }
 
-static void forget_mail(tp_actor *a) {
-  tp_system *s = a->ref.system;
-  tp_ring *stash = a->extra == NULL ? NULL : &a->extra->stash;
-  while (tp_mail_count(a) > 0) {
-    tp_envelope e = tp_mail_pop(a);
-    tp_envelope_release(s, &e);
-  }
-  while (stash != NULL && stash->count > 0) {
-    tp_envelope e = tp_ring_pop(s, stash);
+static void release_all(tp_system *s, tp_ring *r) {
+  while (r->count > 0) {
+    tp_envelope e = tp_ring_pop(s, r);
     tp_envelope_release(s, &e);
   }
 }
 
 /* Takes a leaf of the tree apart, whatever it was doing. */
 static void tear_down(tp_actor *a) {
+  tp_system *s = a->ref.system;
   a->phase = TP_PHASE_STOPPED;
   a->closed = true;
   forget_job(a);
   if (a->extra != NULL) tp_ticks_cancel(&a->extra->ticks);
   tp_watches_end(a);
   if (a->router != NULL) tp_router_free(a);
-  forget_mail(a);
+  tp_mail_drain(a, NULL);
+  if (a->extra != NULL) release_all(s, &a->extra->stash);
   tp_ref_retain(&a->ref);
   tp_actor_leave(a);
   tp_actor_strip(a);
