@@ -444,6 +444,7 @@ void host_text(const host *h, tp_value v, char *buffer, size_t size) {
       snprintf(buffer, size, "%s%s", name, mark);
       break;
     case TP_FAULT: snprintf(buffer, size, "%s", v.as.fault->code); break;
+    case TP_BUNDLE: snprintf(buffer, size, "bundle-%u%s", v.as.bundle->size, mark); break;
     case TP_SIGNAL: snprintf(buffer, size, "signal%s", mark); break;
     case TP_TERMINATED:
       tp_ref_name(v.as.ref, name, sizeof name);

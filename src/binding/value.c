@@ -207,6 +207,25 @@ static void push_fault(lua_State *L, tpl_host *h, const tp_fault *f) {
   lua_call(L, 5, 1);
 }
 
+/* A list of its values, or of { routee = ..., value = ... }. */
+static void push_bundle(lua_State *L, tpl_host *h, const tp_bundle *b) {
+  luaL_checkstack(L, 6, "too many nested lists");
+  uint32_t step = b->pairs ? 2 : 1;
+  lua_createtable(L, (int)(b->size / step), 0);
+  for (uint32_t i = 0; i < b->size; i += step) {
+    if (b->pairs) {
+      lua_createtable(L, 0, 2);
+      tpl_push_value(L, h, b->item[i]);
+      lua_setfield(L, -2, "routee");
+      tpl_push_value(L, h, b->item[i + 1]);
+      lua_setfield(L, -2, "value");
+    } else {
+      tpl_push_value(L, h, b->item[i]);
+    }
+    lua_rawseti(L, -2, i / step + 1);
+  }
+}
+
 static void push_named(lua_State *L, tpl_host *h, const char *maker, tp_value v) {
   tpl_push_setup(L, h, maker);
   tpl_push_value(L, h, v);
@@ -234,6 +253,7 @@ void tpl_push_value(lua_State *L, tpl_host *h, tp_value v) {
       push_named(L, h, "terminated", (tp_value){.type = TP_REF, .as.ref = v.as.ref});
       break;
     case TP_FAULT: push_fault(L, h, v.as.fault); break;
+    case TP_BUNDLE: push_bundle(L, h, v.as.bundle); break;
     case TP_RECEIVE_TIMEOUT: tpl_push_setup(L, h, "receive_timeout"); break;
     case TP_SIGNAL: push_named(L, h, "signal", tp_integer(v.as.integer)); break;
     default: lua_pushnil(L); break;

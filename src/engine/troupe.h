@@ -20,6 +20,7 @@ typedef struct tp_system tp_system;
 typedef struct tp_ref tp_ref;           /* a counted handle: an actor, or a reply slot */
 typedef struct tp_behavior tp_behavior; /* counted, immutable: how actors are made */
 typedef struct tp_fault tp_fault;       /* counted: a failure that the engine itself reports */
+typedef struct tp_bundle tp_bundle;     /* counted: several values as one */
 typedef struct tp_watch_notice tp_watch_notice; /* counted: a death notice that is queued */
 typedef struct tp_tick tp_tick;                 /* counted: a timer of an actor or of a system */
 typedef int64_t tp_time;                        /* nanoseconds on the host's monotonic clock */
@@ -48,6 +49,7 @@ typedef enum tp_type {
   TP_HOST,            /* the host's, counted by tp_host.retain and tp_host.release */
   TP_REF,             /* a counted tp_ref */
   TP_FAULT,           /* a counted tp_fault */
+  TP_BUNDLE,          /* a counted tp_bundle */
   TP_SIGNAL,          /* as.integer is a tp_signal */
   TP_TERMINATED,      /* as.ref, counted: a death notice, of whom (WATCH-1) */
   TP_RECEIVE_TIMEOUT, /* there was no user mail for a while (TMR-7) */
@@ -83,6 +85,7 @@ typedef struct tp_value {
     uint64_t host;
     tp_ref *ref;
     tp_fault *fault;
+    tp_bundle *bundle;
     tp_tick *tick;
     tp_watch_notice *notice;
   } as;
@@ -429,6 +432,17 @@ struct tp_fault {
 
 /* The fault that says so, which each system keeps ready; counted for the caller. */
 tp_value tp_out_of_memory(tp_system *s);
+
+/* ---- Bundles --------------------------------------------------------------------------- */
+
+/* What a router answers with when that is several values: a list of refs, or, when `pairs`, each
+ * routee followed by what it replied. */
+struct tp_bundle {
+  uint32_t count;
+  uint32_t size;
+  bool pairs;
+  tp_value item[];
+};
 
 /* ---- Timers ---------------------------------------------------------------------------- */
 

@@ -1,8 +1,25 @@
 #include "value.h"
 
+#include "alloc.h"
 #include "fault.h"
 #include "system.h"
 #include "watch.h"
+
+static size_t bundle_size(uint32_t size) { return sizeof(tp_bundle) + size * sizeof(tp_value); }
+
+tp_bundle *tp_bundle_new(tp_system *s, uint32_t size) {
+  tp_bundle *b = tp_alloc(s, bundle_size(size));
+  if (b == NULL) return NULL;
+  b->count = 1;
+  b->size = size;
+  return b;
+}
+
+static void release_bundle(tp_system *s, tp_bundle *b) {
+  if (--b->count > 0) return;
+  for (uint32_t i = 0; i < b->size; i++) tp_value_release(s, b->item[i]);
+  tp_free(s, b, bundle_size(b->size));
+}
 
 void tp_value_retain(tp_system *s, tp_value v) {
   switch (v.type) {
@@ -11,6 +28,7 @@ void tp_value_retain(tp_system *s, tp_value v) {
     case TP_REF: tp_ref_retain(v.as.ref); break;
     case TP_NOTICE: tp_notice_retain(v.as.notice); break;
     case TP_FAULT: v.as.fault->count++; break;
+    case TP_BUNDLE: v.as.bundle->count++; break;
     case TP_TICK: tp_tick_retain(v.as.tick); break;
     default: break;
   }
@@ -23,6 +41,7 @@ void tp_value_release(tp_system *s, tp_value v) {
     case TP_REF: tp_ref_release(v.as.ref); break;
     case TP_NOTICE: tp_notice_release(v.as.notice); break;
     case TP_FAULT: tp_fault_release(s, v.as.fault); break;
+    case TP_BUNDLE: release_bundle(s, v.as.bundle); break;
     case TP_TICK: tp_tick_release(v.as.tick); break;
     default: break;
   }
