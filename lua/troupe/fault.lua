@@ -24,7 +24,10 @@ local function gathered(members, count)
   return list
 end
 
----@type table<string, fun(path: string, ms: number, members: any[], count: integer): troupe.Error>
+---@alias troupe.FaultBuilder fun(path: string, ms: number, members: any[], count: integer,
+---  asked: integer, replied: integer, needed: integer): troupe.Error
+
+---@type table<string, troupe.FaultBuilder>
 local builders = {
   ["ask-timeout"] = function(path, ms)
     return errors.new("AskTimeoutError", ("no reply from %s within %s"):format(path, duration(ms)),
@@ -81,6 +84,21 @@ local builders = {
       { path = path, errors = gathered(members, count) })
   end,
 
+  ["scatter-late"] = function(path, ms, members, count, asked, replied, needed)
+    local message = "%s: only %d of %d routees replied within %s, and %d were needed"
+    return errors.new("AggregateError",
+      message:format(path, replied, asked, duration(ms), needed),
+      { path = path, timeout_ms = plain(ms), errors = gathered(members, count) })
+  end,
+
+  ["scatter-short"] = function(path, _, members, count, asked, _, needed)
+    local message = count == 0 and "%s: only %d routees are left, and %d replies were needed"
+      or "%s: %d of %d routees failed, and %d replies were needed"
+    message = count == 0 and message:format(path, asked, needed)
+      or message:format(path, count, asked, needed)
+    return errors.new("AggregateError", message, { path = path, errors = gathered(members, count) })
+  end,
+
   ["scatter-empty"] = function(path)
     return errors.new("AggregateError", ("%s: no routees left to scatter to"):format(path),
       { path = path, errors = {} })
@@ -101,11 +119,14 @@ local builders = {
 ---@param ms? number        the budget in milliseconds, for the three that time out
 ---@param members? any[]    what each routee gave; may have holes
 ---@param count? integer    how many members there are
+---@param asked? integer    of a gather: how many routees were asked, how many replied, how many
+---@param replied? integer  replies were needed
+---@param needed? integer
 ---@return troupe.Error
-function fault.build(code, path, ms, members, count)
+function fault.build(code, path, ms, members, count, asked, replied, needed)
   local builder = builders[code]
   if not builder then error(("no such failure: %s"):format(code), 2) end
-  return builder(path, ms, members, count)
+  return builder(path, ms, members, count, asked, replied, needed)
 end
 
 --- The reason of a failed start.  (LIFE-3)

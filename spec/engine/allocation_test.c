@@ -318,7 +318,7 @@ static void use_pool(host *h, tp_routing routing, tp_on_routee_stop policy) {
       .routing = routing,
       .size = 3,
       .on_routee_stop = policy,
-      .timeout = 50 * MS,
+      .gathering = {.timeout = 50 * MS},
       .strategy = host_code(h, pick_two),
       .routee = host_behavior(h, (tp_behavior_spec){.receive = host_code(h, sleep_and_reply)}),
   };
@@ -367,7 +367,7 @@ static void scatter_to(host *h, host_step step) {
   tp_behavior_spec pool = {
       .routing = TP_ROUTE_FIRST_COMPLETED,
       .size = 3,
-      .timeout = 50 * MS,
+      .gathering = {.timeout = 50 * MS},
       .routee = host_behavior(h, (tp_behavior_spec){.receive = host_code(h, step)}),
   };
   if (pool.routee == NULL) return;

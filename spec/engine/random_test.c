@@ -282,7 +282,7 @@ static void make_behaviors(host *h, chaos *c) {
         .size = 1 + (uint32_t)any(c, 3),
         .routee = c->plain,
         .on_routee_stop = (tp_on_routee_stop)any(c, 3),
-        .timeout = (tp_time)(1 + any(c, 30)) * MS,
+        .gathering = {.timeout = (tp_time)(1 + any(c, 30)) * MS},
         .strategy = host_code(h, route_to_any),
         .priority = any(c, 4) == 0 ? host_code(h, rank_any) : tp_nil(),
     };

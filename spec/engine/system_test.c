@@ -198,7 +198,7 @@ static void can_be_freed_at_any_time(void **state) {
       .routing = TP_ROUTE_FIRST_COMPLETED,
       .size = 3,
       .routee = routee,
-      .timeout = 50 * MS,
+      .gathering = {.timeout = 50 * MS},
   };
   tp_ref *pool = host_spawn_spec(h, host_user(h), scatter, "pool");
   tp_ref *a = host_spawn(h, host_stall, "a");

@@ -138,6 +138,13 @@ static int actor_fail(lua_State *L) {
   return answer(L, u, true);
 }
 
+/* actor:cancelled() -> whether the answer to the request in hand is not wanted any more    SG-14 */
+static int actor_cancelled(lua_State *L) {
+  tpl_ref *u = tpl_check_actor(L, 1, "cancelled");
+  lua_pushboolean(L, tpl_is_current(L, 1, u) && tp_actor_cancelled(u->ref));
+  return 1;
+}
+
 /* actor:stop([child])                                                       STOP-2 */
 static int actor_stop(lua_State *L) {
   tpl_ref *u = tpl_check_actor(L, 1, "stop");
@@ -293,6 +300,7 @@ static int core_open_actor(lua_State *L) {
 void tpl_open_actor(lua_State *L, int core) {
   static const luaL_Reg methods[] = {{"reply", actor_reply},
                                      {"fail", actor_fail},
+                                     {"cancelled", actor_cancelled},
                                      {"stop", actor_stop},
                                      {"watch", actor_watch},
                                      {"watch_with", actor_watch_with},

@@ -56,6 +56,7 @@ enum {
   TPL_CORE_SYSTEM_MT,
   TPL_CORE_TASK_MT,
   TPL_CORE_TIMER_MT,
+  TPL_CORE_GATHER_MT,
   TPL_CORE_HOSTS, /* tpl_host * -> its userdata, weak */
   TPL_CORE_VALUES = TPL_CORE_HOSTS
 };
@@ -82,7 +83,8 @@ void *tpl_allocate(void *block, size_t size);
 
 /* Each of our userdata begins with the address that tells its kind from everything else, whichever
  * opening of the module made it. */
-extern const char tpl_system_magic, tpl_ref_magic, tpl_task_magic, tpl_timer_magic;
+extern const char tpl_system_magic, tpl_ref_magic, tpl_task_magic, tpl_timer_magic,
+    tpl_gather_magic;
 
 /* The userdata at `index`, or NULL when it is not of that kind and size. */
 void *tpl_test(lua_State *L, int index, const void *magic, size_t size);
@@ -98,6 +100,7 @@ void tpl_set_functions(lua_State *L, int core, const luaL_Reg *functions);
 typedef struct tpl_owned {
   struct tpl_owned *next, **link;
   tp_tick *tick;            /* of a timer's handle, counted, or NULL */
+  tp_stream *stream;        /* of a gather, counted, or NULL */
   tp_ref **slots;           /* of those who await a task, counted */
   uint32_t count, capacity; /* of `slots` */
 } tpl_owned;
@@ -135,7 +138,7 @@ typedef struct tpl_anchors {
 
 struct tpl_host {
   const void *magic;
-  tpl_owned *owned;  /* by timer handles and tasks */
+  tpl_owned *owned;  /* by timer handles, tasks and gathers */
   tp_system *system; /* NULL once it has been taken apart */
   tpl_core *core;
   tp_loop *loop; /* made when first slept in; a system in virtual time has none */
@@ -400,5 +403,12 @@ void tpl_open_task(lua_State *L, int core);
 /* ---- Timers ----------------------------------------------------------------------------- */
 
 void tpl_open_timer(lua_State *L, int core);
+
+/* ---- Gathers ---------------------------------------------------------------------------- */
+
+/* ref:gather(message [, timeout_ms]) */
+int tpl_gather(lua_State *L);
+
+void tpl_open_gather(lua_State *L, int core);
 
 #endif

@@ -64,7 +64,8 @@ tp_time tpl_nanoseconds(double ms) {
   return ns >= 9.2e18 ? TP_NEVER : (tp_time)ns;
 }
 
-const char tpl_system_magic = 's', tpl_ref_magic = 'r', tpl_task_magic = 't', tpl_timer_magic = 'w';
+const char tpl_system_magic = 's', tpl_ref_magic = 'r', tpl_task_magic = 't', tpl_timer_magic = 'w',
+           tpl_gather_magic = 'g';
 
 void *tpl_test(lua_State *L, int index, const void *magic, size_t size) {
   const void **u = lua_touserdata(L, index); /* a light one has no length */
@@ -160,6 +161,7 @@ int luaopen_troupe_core(lua_State *L) {
   tpl_open_actor(L, core);
   tpl_open_task(L, core);
   tpl_open_timer(L, core);
+  tpl_open_gather(L, core);
   tpl_open_inspect(L, core);
   return 1;
 }

@@ -143,6 +143,7 @@ void tpl_disown(tpl_owned *o) {
   *o->link = o->next;
   if (o->next != NULL) o->next->link = o->link;
   if (o->tick != NULL) tp_tick_release(o->tick);
+  if (o->stream != NULL) tp_stream_release(o->stream);
   for (uint32_t i = 0; i < o->count; i++) tp_ref_release(o->slots[i]);
   free(o->slots);
   free(o);

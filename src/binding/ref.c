@@ -326,12 +326,10 @@ static int core_open_ref(lua_State *L) {
 }
 
 void tpl_open_ref(lua_State *L, int core) {
-  static const luaL_Reg methods[] = {{"tell", ref_tell},
-                                     {"ask", ref_ask},
-                                     {"stop", ref_stop},
-                                     {"kill", ref_kill},
-                                     {"await_stop", tpl_await_stop},
-                                     {NULL, NULL}};
+  static const luaL_Reg methods[] = {
+      {"tell", ref_tell}, {"ask", ref_ask},   {"gather", tpl_gather},
+      {"stop", ref_stop}, {"kill", ref_kill}, {"await_stop", tpl_await_stop},
+      {NULL, NULL}};
   static const luaL_Reg functions[] = {{"ref_path", core_ref_path},
                                        {"ref_name", core_ref_name},
                                        {"ref_system", core_ref_system},

@@ -87,15 +87,36 @@ static uint32_t read_hooks(lua_State *L, int recipe) {
   return hooks;
 }
 
+/* How many replies are needed: a number, "majority" or "all". */
+static uint32_t read_wait_for(lua_State *L, int recipe) {
+  static const char *const names[] = {"", "majority", "all", NULL};
+  static const uint32_t meant[] = {0, TP_WAIT_FOR_MAJORITY, TP_WAIT_FOR_ALL};
+  int i = choice_field(L, recipe, "wait_for", names);
+  return i > 0 ? meant[i] : (uint32_t)number_field(L, recipe, "wait_for", 1);
+}
+
+static void read_gathering(lua_State *L, int recipe, tp_gathering *out) {
+  static const char *const orders[] = {"all", "in_turn", "at_random", NULL};
+  out->order = (tp_ask_order)choice_field(L, recipe, "order", orders);
+  out->delay = tpl_nanoseconds(number_field(L, recipe, "delay_ms", 0));
+  out->percentile = number_field(L, recipe, "percentile", 0);
+  out->max_extra_load = number_field(L, recipe, "max_extra_load", 0);
+  out->wait_for = read_wait_for(L, recipe);
+  out->list = boolean_field(L, recipe, "list");
+  out->cancel_losers = boolean_field(L, recipe, "cancel_losers");
+  out->timeout = tpl_nanoseconds(number_field(L, recipe, "timeout_ms", 0));
+}
+
 static void read_routing(lua_State *L, int recipe, tp_behavior_spec *spec) {
   static const char *const routings[] = {
-      "none",   "round_robin",     "random", "broadcast", "smallest_mailbox",
-      "custom", "first_completed", NULL};
+      "none",   "round_robin",     "random", "broadcast",     "smallest_mailbox",
+      "custom", "first_completed", "hedged", "tail_chopping", "scatter_gather",
+      NULL};
   static const char *const on_stop[] = {"remove", "keep", "respawn", NULL};
   spec->routing = (tp_routing)choice_field(L, recipe, "routing", routings);
   spec->size = (uint32_t)number_field(L, recipe, "size", 0);
   spec->on_routee_stop = (tp_on_routee_stop)choice_field(L, recipe, "on_routee_stop", on_stop);
-  spec->timeout = tpl_nanoseconds(number_field(L, recipe, "timeout_ms", 0));
+  if (spec->routing >= TP_ROUTE_FIRST_COMPLETED) read_gathering(L, recipe, &spec->gathering);
 }
 
 /* The values last, in room that was made before, so that nothing is held when something raises. */

@@ -187,7 +187,8 @@ void tpl_push_setup(lua_State *L, tpl_host *h, const char *name) {
   lua_pop(L, 1);
 }
 
-/* The Lua side makes the error of it: fault(code, path, ms, members, count). */
+/* The Lua side makes the error of it: fault(code, path, ms, members, count, asked,
+ * replied, needed). */
 static void push_fault(lua_State *L, tpl_host *h, const tp_fault *f) {
   luaL_checkstack(L, 10, "too many nested errors");
   tpl_push_setup(L, h, "fault");
@@ -203,8 +204,11 @@ static void push_fault(lua_State *L, tpl_host *h, const tp_fault *f) {
     tpl_push_value(L, h, f->member[i]);
     lua_rawseti(L, -2, i + 1);
   }
+  lua_pushinteger(L, f->members);
   lua_pushinteger(L, f->asked);
-  lua_call(L, 5, 1);
+  lua_pushinteger(L, f->replied);
+  lua_pushinteger(L, f->needed);
+  lua_call(L, 8, 1);
 }
 
 /* A list of its values, or of { routee = ..., value = ... }. */

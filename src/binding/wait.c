@@ -41,12 +41,13 @@ static place where_am_i(lua_State *L, tpl_host *h, const char *where) {
   return PLACE_FOREIGN;
 }
 
-/* Never returns when what runs here is to end at its next wait: a task that was cancelled, and any
- * code outside actors once the system has stopped, or it might go on for ever. Our own coroutines
+/* Never returns when what runs here is to end at its next wait: a task that was cancelled, a handler
+ * whose request was (SG-14), and any code outside actors once the system has stopped, or it might go on for ever. Our own coroutines
  * are closed; one of the user's gets an error. */
 static void end_if_over(lua_State *L, tpl_host *h) {
   tpl_coro *c = h->current;
-  bool cancelled = c->task != NULL && c->task->cancelled;
+  bool cancelled = c->task != NULL ? c->task->cancelled
+                                   : c->job.actor != NULL && tp_actor_cancelled(c->job.actor);
   if (!cancelled && (c->job.actor != NULL || !tp_waits_ended(h->system))) return;
   if (!c->foreign) {
     c->gives_up = true;

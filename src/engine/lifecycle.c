@@ -125,6 +125,10 @@ static tp_turn handle(tp_actor *a, tp_job *job, tp_envelope e) {
     tp_mail_handled(a->ref.system, &e);
     return TP_TURN_IDLE;
   }
+  if (tp_slot_is_cancelled(e.sender)) {
+    tp_mail_handled(a->ref.system, &e);
+    return TP_TURN_IDLE;
+  }
   if (tp_value_is_signal(e.message)) return take_signal(a, &e);
   if (a->router != NULL) {
     return tp_router_route(a, job, &e) ? make_job(a, job, TP_JOB_ROUTE) : TP_TURN_IDLE;
@@ -357,6 +361,11 @@ void tp_stop_after(tp_ref *actor) {
   }
 }
 
+bool tp_actor_cancelled(const tp_ref *actor) {
+  const tp_job *job = tp_actor_look(actor)->job;
+  return job != NULL && job->kind == TP_JOB_RECEIVE && tp_slot_is_cancelled(job->envelope.sender);
+}
+
 bool tp_actor_can_spawn(const tp_ref *actor) {
   const tp_actor *a = tp_actor_look(actor);
   return a->phase < TP_PHASE_STOPPING && a->phase != TP_PHASE_RESTARTING && a->stop == TP_STOP_NONE;
@@ -366,6 +375,7 @@ bool tp_actor_can_spawn(const tp_ref *actor) {
 
 static void stop_waiting(tp_actor *a) {
   tp_slot *slot = a->waits_for;
+  tp_slot_handler_goes_on(a->job);
   a->waits_for = NULL;
   slot->waiter = NULL;
   a->ref.system->waits--;
@@ -421,6 +431,7 @@ void tp_wait(tp_job *job, tp_ref *ref, void *token) {
   slot->token = token;
   a->waits_for = slot;
   a->ref.system->waits++;
+  tp_slot_handler_waits(job);
   tp_schedule_run(a->ref.system, &a->run);
 }
 

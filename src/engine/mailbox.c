@@ -77,6 +77,22 @@ tp_envelope tp_mail_pop(tp_actor *a) {
   return e;
 }
 
+static bool find_in_ring(tp_actor *a, const tp_ref *asker, tp_envelope *out) {
+  for (uint32_t i = 0; i < a->mailbox.count; i++) {
+    if (tp_ring_at(&a->mailbox, i)->sender != asker) continue;
+    *out = tp_ring_remove(a->ref.system, &a->mailbox, i);
+    return true;
+  }
+  return false;
+}
+
+void tp_mail_withdraw(tp_actor *a, const tp_ref *asker) {
+  tp_envelope e;
+  if (!(a->ranks ? tp_priority_withdraw(a, asker, &e) : find_in_ring(a, asker, &e))) return;
+  left(a, e.message);
+  tp_mail_handled(a->ref.system, &e);
+}
+
 void tp_mail_let_go(const tp_envelope *e) {
   if (is_request(e->sender)) tp_slot_request_handled(tp_slot_of(e->sender));
 }

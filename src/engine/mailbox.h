@@ -38,6 +38,9 @@ static inline uint32_t tp_mail_count(const tp_actor *a) {
 /* Takes the next one out; there must be one. */
 tp_envelope tp_mail_pop(tp_actor *a);
 
+/* Takes the request of `asker` out, if it is queued: nobody is told, it is no dead letter (SG-14). O(n) */
+void tp_mail_withdraw(tp_actor *a, const tp_ref *asker);
+
 /* The handler of `e` (taken) has ended. */
 void tp_mail_handled(tp_system *s, tp_envelope *e);
 

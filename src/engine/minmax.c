@@ -112,19 +112,23 @@ const tp_minmax_entry *tp_minmax_first(const tp_minmax *q) {
   return q->count == 0 ? NULL : q->entries;
 }
 
-static tp_envelope remove_at(tp_system *s, tp_minmax *q, uint32_t i) {
+/* What takes its place may belong above it or below it. */
+tp_envelope tp_minmax_remove(tp_system *s, tp_minmax *q, uint32_t i) {
   assert(i < q->count);
   tp_envelope e = q->entries[i].envelope;
   q->entries[i] = q->entries[--q->count];
-  trickle_down(q, i);
+  if (i < q->count) {
+    bubble_up(q, i);
+    trickle_down(q, i);
+  }
   tp_minmax_give_back(s, q, 1);
   return e;
 }
 
-tp_envelope tp_minmax_pop_min(tp_system *s, tp_minmax *q) { return remove_at(s, q, 0); }
+tp_envelope tp_minmax_pop_min(tp_system *s, tp_minmax *q) { return tp_minmax_remove(s, q, 0); }
 
 tp_envelope tp_minmax_pop_max(tp_system *s, tp_minmax *q) {
   uint32_t i = q->count > 1 ? 1 : 0;
   if (q->count > 2 && tp_minmax_less(&q->entries[1], &q->entries[2])) i = 2;
-  return remove_at(s, q, i);
+  return tp_minmax_remove(s, q, i);
 }

@@ -43,6 +43,9 @@ const tp_minmax_entry *tp_minmax_first(const tp_minmax *q);
 tp_envelope tp_minmax_pop_min(tp_system *s, tp_minmax *q);
 tp_envelope tp_minmax_pop_max(tp_system *s, tp_minmax *q);
 
+/* Gives the entry at `i` of `entries`. O(log n) */
+tp_envelope tp_minmax_remove(tp_system *s, tp_minmax *q, uint32_t i);
+
 /* Gives back the array; the queue must be empty. */
 void tp_minmax_fini(tp_system *s, tp_minmax *q);
 

@@ -97,6 +97,31 @@ tp_envelope tp_priority_pop(tp_actor *a) {
   return tp_minmax_pop_min(a->ref.system, from_counted ? &p->counted : &p->kept);
 }
 
+static bool withdraw_ranked(tp_system *s, tp_minmax *q, const tp_ref *asker, tp_envelope *out) {
+  for (uint32_t i = 0; i < q->count; i++) {
+    if (q->entries[i].envelope.sender != asker) continue;
+    *out = tp_minmax_remove(s, q, i);
+    return true;
+  }
+  return false;
+}
+
+bool tp_priority_withdraw(tp_actor *a, const tp_ref *asker, tp_envelope *out) {
+  tp_system *s = a->ref.system;
+  tp_priority *p = a->priority;
+  for (uint32_t i = p->asking ? 1 : 0; i < a->mailbox.count; i++) {
+    if (tp_ring_at(&a->mailbox, i)->sender != asker) continue;
+    *out = tp_ring_remove(s, &a->mailbox, i);
+    tp_minmax_give_back(s, queue_for(p, out->message), 1);
+    if (a->mailbox.count == 0) {
+      tp_list_remove(&p->link);
+      tp_schedule_run(s, &a->run);
+    }
+    return true;
+  }
+  return withdraw_ranked(s, &p->counted, asker, out) || withdraw_ranked(s, &p->kept, asker, out);
+}
+
 /* ---- Ranking ---------------------------------------------------------------------------- */
 
 /* The latest of those with the highest rank goes, be it the newcomer. */

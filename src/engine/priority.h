@@ -54,6 +54,9 @@ TP_RARE uint32_t tp_priority_count(const tp_actor *a);
 /* Gives the first; what has no rank comes last. The mailbox must not be empty. */
 TP_RARE tp_envelope tp_priority_pop(tp_actor *a);
 
+/* Gives the request of `asker`, taken out, if it is queued; not one that is being ranked. */
+TP_RARE bool tp_priority_withdraw(tp_actor *a, const tp_ref *asker, tp_envelope *out);
+
 /* Makes a job of the next message in the system that has no rank. False when there is none. */
 TP_RARE bool tp_priority_next(tp_system *s, tp_job *job);
 

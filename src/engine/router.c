@@ -5,10 +5,11 @@
 
 #include "alloc.h"
 #include "events.h"
+#include "gather.h"
 #include "lifecycle.h"
 #include "mailbox.h"
-#include "scatter.h"
 #include "strategy.h"
+#include "stream.h"
 #include "supervision.h"
 #include "system.h"
 #include "value.h"
@@ -24,15 +25,18 @@ int tp_router_new(tp_actor *a) {
   uint32_t size = tp_router_spec(a)->size;
   tp_router *r = tp_alloc(s, sizeof *r);
   if (r == NULL) return TP_ENOMEM;
-  tp_list_init(&r->scatters);
-  r->routees = tp_alloc(s, size * sizeof *r->routees);
-  r->capacity = size;
-  if (r->routees == NULL) {
-    tp_free(s, r, sizeof *r);
-    return TP_ENOMEM;
-  }
   a->router = r;
-  return TP_OK;
+  tp_list_init(&r->gathers);
+  r->routees = tp_alloc(s, size * sizeof *r->routees);
+  r->capacity = r->routees == NULL ? 0 : size;
+  if (tp_router_spec(a)->routing == TP_ROUTE_HEDGED) {
+    r->hedging = tp_hedging_new(s, &tp_router_spec(a)->gathering);
+    if (r->hedging == NULL) goto fail;
+  }
+  if (r->routees != NULL) return TP_OK;
+fail:
+  tp_router_free(a);
+  return TP_ENOMEM;
 }
 
 static uint32_t index_of(const tp_router *r, const tp_actor *routee) {
@@ -89,7 +93,7 @@ size_t tp_routees(const tp_ref *router, tp_ref **out, size_t size) {
 /* ---- Routing ---------------------------------------------------------------------------- */
 
 bool tp_router_gathers(const tp_actor *a) {
-  return tp_router_spec(a)->routing == TP_ROUTE_FIRST_COMPLETED;
+  return tp_router_spec(a)->routing >= TP_ROUTE_FIRST_COMPLETED;
 }
 
 /* Tells a copy of `e`, which stays in the router's hand. */
@@ -131,11 +135,15 @@ bool tp_router_route(tp_actor *a, tp_job *job, tp_envelope *e) {
   tp_router *r = a->router;
   bool to_all = e->message.flags >= TP_BROADCAST;
   if (to_all) e->message.flags = (uint8_t)(e->message.flags - TP_BROADCAST);
-  if (!to_all && tp_router_gathers(a)) {
-    tp_scatter_start(a, e);
+  bool gathers = !to_all && tp_router_gathers(a);
+  bool spreads = to_all || gathers || tp_router_spec(a)->routing == TP_ROUTE_BROADCAST;
+  if (spreads && r->count > 0 && tp_stream_asks(e->sender)) {
+    tp_stream_spread(a, e, tp_router_spec(a)->gathering.cancel_losers);
+  } else if (gathers) {
+    tp_gather_start(a, e);
   } else if (r->count == 0) {
     tp_mail_unroutable(a, e, "no-routees", false);
-  } else if (to_all || tp_router_spec(a)->routing == TP_ROUTE_BROADCAST) {
+  } else if (spreads) {
     broadcast(a, e);
   } else if (tp_router_spec(a)->routing == TP_ROUTE_CUSTOM) {
     return ask_strategy(a, job, e);
@@ -211,16 +219,17 @@ static void forget_routees(tp_router *r) {
 }
 
 void tp_router_close(tp_actor *a) {
-  tp_scatters_stop(a);
+  tp_gathers_stop(a);
   forget_routees(a->router);
 }
 
 void tp_router_free(tp_actor *a) {
   tp_system *s = a->ref.system;
   tp_router *r = a->router;
-  tp_scatters_forget(a);
+  tp_gathers_forget(a);
   forget_routees(r);
   tp_window_fini(s, &r->respawns);
+  if (r->hedging != NULL) tp_hedging_free(s, r->hedging);
   tp_free(s, r->routees, r->capacity * sizeof *r->routees);
   tp_free(s, r, sizeof *r);
   a->router = NULL;

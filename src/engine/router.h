@@ -2,11 +2,12 @@
  *
  * A router's turn is spent here, not in user code; only a custom strategy is a job. The sender is
  * kept, so that a routee cannot tell a routed message from a direct one (RTR-4). How a routee is
- * picked is strategy.h's affair; asking all of them is scatter.h's. */
+ * picked is strategy.h's affair; asking several and putting together what they reply is gather.h's. */
 #ifndef TP_ROUTER_H
 #define TP_ROUTER_H
 
 #include "actor.h"
+#include "hedging.h"
 
 typedef struct tp_routee {
   tp_actor *actor; /* counted */
@@ -19,7 +20,8 @@ struct tp_router {
   uint32_t next;   /* where turns go on, below count when there are routees */
   uint64_t routed; /* messages for which a custom strategy was asked */
   tp_window respawns;
-  tp_link scatters; /* open ones */
+  tp_link gathers;     /* open ones */
+  tp_hedging *hedging; /* of a hedged router, or NULL */
 };
 
 static inline const tp_behavior_spec *tp_router_spec(const tp_actor *a) {
@@ -46,7 +48,7 @@ void tp_router_strategy_failed(tp_job *job, tp_value reason, tp_value trace);
 void tp_router_routee_closed(tp_actor *a, const tp_actor *routee);
 void tp_router_routee_gone(tp_actor *a, const tp_actor *routee);
 
-/* The incarnation ends: open scatters fail (SG-8), the routees are forgotten. */
+/* The incarnation ends: open gathers fail (SG-8), the routees are forgotten. */
 void tp_router_close(tp_actor *a);
 
 /* Frees what makes it a router, without telling anybody. */

@@ -5,8 +5,8 @@
 #include "actor.h"
 #include "alloc.h"
 #include "fault.h"
+#include "gather.h"
 #include "mailbox.h"
-#include "scatter.h"
 #include "system.h"
 #include "watch.h"
 
@@ -36,11 +36,9 @@ tp_slot *tp_slot_open(tp_system *s, tp_ref *target, tp_time timeout) {
   return slot;
 }
 
-tp_slot *tp_slot_open_leg(tp_system *s, tp_ref *target, tp_scatter *scatter, uint32_t leg) {
+tp_slot *tp_slot_open_leg(tp_system *s, tp_ref *target, tp_gather *gather) {
   tp_slot *slot = new_slot(s, target);
-  if (slot == NULL) return NULL;
-  slot->scatter = scatter;
-  slot->leg = leg;
+  if (slot != NULL) slot->gather = gather;
   return slot;
 }
 
@@ -56,15 +54,15 @@ static void tell_waiter(tp_slot *slot) {
 static void settle(tp_slot *slot, tp_value value, bool failed, tp_ref *from) {
   tp_system *s = slot->ref.system;
   slot->settled = true;
-  if (slot->scatter != NULL) {
-    tp_scatter_leg_settled(slot->scatter, slot->leg, value, failed, from);
+  slot->outcome = (tp_outcome){failed, value, from};
+  if (from != NULL) tp_ref_retain(from);
+  if (slot->gather != NULL) {
+    tp_gather_leg_settled(slot); /* may free the slot */
     return;
   }
   tp_timer_disarm(s, &slot->timer);
   tp_list_remove(&slot->open);
   if (slot->target != NULL) s->asks--;
-  slot->outcome = (tp_outcome){failed, value, from};
-  if (from != NULL) tp_ref_retain(from);
   tell_waiter(slot);
   if (slot->notice == NULL) return;
   tp_watch_notice *notice = slot->notice;
@@ -119,6 +117,38 @@ bool tp_slot_request_lost(tp_slot *slot, tp_ref *actor, const char *code) {
   return true;
 }
 
+/* ---- Requests that are cancelled -------------------------------------------------------- */
+
+/* The leg that cancels its losers and whose request `job` has in hand, or NULL. */
+static tp_slot *leg_in_hand(const tp_job *job) {
+  tp_ref *sender = job->kind == TP_JOB_RECEIVE ? job->envelope.sender : NULL;
+  if (sender == NULL || sender->kind != TP_REF_SLOT) return NULL;
+  return tp_slot_of(sender)->cancels ? tp_slot_of(sender) : NULL;
+}
+
+void tp_slot_handler_waits(tp_job *job) {
+  tp_slot *leg = leg_in_hand(job);
+  if (leg == NULL) return;
+  job->next_handler = leg->handlers;
+  leg->handlers = job;
+}
+
+void tp_slot_handler_goes_on(tp_job *job) {
+  tp_slot *leg = leg_in_hand(job);
+  if (leg == NULL) return;
+  tp_job **at = &leg->handlers;
+  while (*at != job) at = &(*at)->next_handler;
+  *at = job->next_handler;
+}
+
+void tp_slot_cancel(tp_slot *slot) {
+  slot->cancelled = true;
+  if (slot->target->kind == TP_REF_ACTOR) tp_mail_withdraw(tp_actor_of(slot->target), &slot->ref);
+  for (tp_job *job = slot->handlers; job != NULL; job = job->next_handler) {
+    tp_slot_fail(&tp_actor_of(job->actor)->waits_for->ref, "cancelled");
+  }
+}
+
 void tp_slots_terminate(tp_system *s) {
   while (!tp_list_empty(&s->open_slots)) {
     fail(TP_CONTAINER(s->open_slots.next, tp_slot, open), "system-terminated", NULL);
@@ -127,7 +157,7 @@ void tp_slots_terminate(tp_system *s) {
 
 void tp_slot_free(tp_slot *slot) {
   tp_system *s = slot->ref.system;
-  if (!slot->settled && slot->scatter == NULL) { /* nobody can answer or look any more */
+  if (!slot->settled && slot->gather == NULL) { /* nobody can answer or look any more */
     tp_timer_disarm(s, &slot->timer);
     tp_list_remove(&slot->open);
     if (slot->target != NULL) s->asks--;

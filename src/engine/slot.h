@@ -14,27 +14,30 @@
 #include "timer.h"
 
 struct tp_actor;
-struct tp_scatter;
+struct tp_gather;
 
 typedef struct tp_slot {
   tp_ref ref; /* first: a ref to a slot is the slot */
   tp_runnable run;
   tp_timer timer;
-  tp_link open;               /* in the system's list of open slots */
-  tp_ref *target;             /* who was asked, counted, or NULL */
-  tp_time budget;             /* its timeout, for the error */
-  tp_outcome outcome;         /* counted, once settled */
-  struct tp_actor *waiter;    /* the actor whose job waits here, or NULL */
-  tp_job *job;                /* a job outside any actor that waits here, or NULL */
-  void *token;                /* the host's, for whoever waits */
-  struct tp_scatter *scatter; /* the scatter of which this is a leg, or NULL */
-  tp_watch_notice *notice;    /* it watches an actor, or NULL */
-  uint32_t leg;
-  uint32_t requests; /* queued or in hand */
-  bool shown;        /* somebody has looked at it, and may have kept it */
+  tp_link open;             /* in the system's list of open slots; a leg's, in that of its gather */
+  tp_ref *target;           /* who was asked, counted, or NULL */
+  tp_time budget;           /* its timeout, for the error */
+  tp_outcome outcome;       /* counted, once settled */
+  struct tp_actor *waiter;  /* the actor whose job waits here, or NULL */
+  tp_job *job;              /* a job outside any actor that waits here, or NULL */
+  void *token;              /* the host's, for whoever waits */
+  struct tp_gather *gather; /* of which this is a leg, or NULL */
+  tp_job *handlers;        /* jobs that wait with its request in hand, where losers are cancelled */
+  tp_watch_notice *notice; /* it watches an actor, or NULL */
+  uint32_t requests;       /* queued or in hand */
+  bool shown;              /* somebody has looked at it, and may have kept it */
   bool settled;
   bool expires_well;
-  bool notify; /* a job is to be made for `token` */
+  bool notify;    /* a job is to be made for `token` */
+  bool cancels;   /* a leg: is to be cancelled when it loses */
+  bool cancelled; /* it has lost: its request is not to be handled, nor waited with (SG-14) */
+  bool hedge;     /* a leg that was asked because others were late */
 } tp_slot;
 
 static inline tp_slot *tp_slot_of(tp_ref *r) { return (tp_slot *)(void *)r; }
@@ -42,8 +45,8 @@ static inline tp_slot *tp_slot_of(tp_ref *r) { return (tp_slot *)(void *)r; }
 /* An open slot with a deadline; `target` borrowed, or NULL. NULL when memory is out. */
 tp_slot *tp_slot_open(tp_system *s, tp_ref *target, tp_time timeout);
 
-/* The same for the leg of a scatter, which keeps the deadline for all its legs. */
-tp_slot *tp_slot_open_leg(tp_system *s, tp_ref *target, struct tp_scatter *scatter, uint32_t leg);
+/* The same for a leg of `gather`, which keeps the deadline for all its legs. */
+tp_slot *tp_slot_open_leg(tp_system *s, tp_ref *target, struct tp_gather *gather);
 
 /* The deadline has passed. */
 void tp_slot_expire(tp_slot *slot);
@@ -54,6 +57,20 @@ void tp_slot_expire(tp_slot *slot);
 void tp_slot_request_queued(tp_slot *slot);
 void tp_slot_request_handled(tp_slot *slot);
 bool tp_slot_request_lost(tp_slot *slot, tp_ref *actor, const char *code);
+
+/* Cancels what a settled leg has asked for: a request that is queued is withdrawn, and a handler's wait
+ * ends with "cancelled" (SG-14). A request that has been passed on is passed over in its turn. */
+void tp_slot_cancel(tp_slot *slot);
+
+/* Whether `sender` (or NULL) has been cancelled. */
+static inline bool tp_slot_is_cancelled(const tp_ref *sender) {
+  return sender != NULL && sender->kind == TP_REF_SLOT &&
+         ((const tp_slot *)(const void *)sender)->cancelled;
+}
+
+/* A job of an actor begins to wait with a request in hand, or goes on. */
+void tp_slot_handler_waits(tp_job *job);
+void tp_slot_handler_goes_on(tp_job *job);
 
 /* Fails every open slot of the system with "system-terminated" (SYS-5). */
 void tp_slots_terminate(tp_system *s);

@@ -45,7 +45,7 @@ tp_pick *tp_strategy_pick(tp_routing routing) {
       [TP_ROUTE_ROUND_ROBIN] = round_robin,
       [TP_ROUTE_RANDOM] = any,
       [TP_ROUTE_SMALLEST_MAILBOX] = smallest_mailbox,
-      [TP_ROUTE_FIRST_COMPLETED] = NULL,
+      [TP_ROUTE_SCATTER_GATHER] = NULL,
   };
   return picks[routing];
 }

@@ -5,14 +5,15 @@
 
 #include "alloc.h"
 #include "fault.h"
+#include "gather.h"
 #include "idle.h"
 #include "lifecycle.h"
 #include "mailbox.h"
 #include "names.h"
 #include "resolve.h"
 #include "router.h"
-#include "scatter.h"
 #include "slot.h"
+#include "stream.h"
 #include "tick.h"
 #include "value.h"
 #include "watch.h"
@@ -44,6 +45,7 @@ int tp_system_new(const tp_host *host, const tp_system_options *options, tp_syst
   tp_rng_seed(&s->rng, options->seed);
   tp_list_init(&s->unranked);
   tp_list_init(&s->open_slots);
+  tp_list_init(&s->streams);
   tp_list_init(&s->resolutions);
   tp_list_init(&s->ticks);
   tp_list_init(&s->owed);
@@ -114,6 +116,7 @@ bool tp_system_at_rest(tp_system *s) {
 void tp_system_guardian_gone(tp_system *s, const tp_actor *guardian) {
   if (guardian == s->user) {
     s->phase = TP_SYSTEM_STOPPING;
+    tp_streams_terminate(s);
     tp_slots_terminate(s);
     tp_stop_now(&s->system->ref);
   } else if (guardian == s->system) {
@@ -225,6 +228,7 @@ void tp_system_free(tp_system *s) {
   forget_ready(&s->ready);
   tp_ticks_cancel(&s->ticks);
   tp_resolve_fini(s);
+  tp_streams_forget(s);
   tear_down_tree(s);
   forget_slots(s);
   tp_timer_disarm(s, &s->deadline);
@@ -255,7 +259,8 @@ void tp_system_drop(tp_system *s) {
 static void deadline_of(tp_system *s, tp_timer *t, tp_time due) {
   switch ((tp_timer_kind)t->kind) {
     case TP_TIMER_SLOT: tp_slot_expire(TP_CONTAINER(t, tp_slot, timer)); break;
-    case TP_TIMER_SCATTER: tp_scatter_expire(t); break;
+    case TP_TIMER_GATHER: tp_gather_expire(t); break;
+    case TP_TIMER_GATHER_NEXT: tp_gather_ask_next(t); break;
     case TP_TIMER_TICK: tp_tick_fire(TP_CONTAINER(t, tp_tick, timer), due); break;
     case TP_TIMER_IDLE: tp_idle_fire(t); break;
     case TP_TIMER_SYSTEM: deadline_passed(s); break;

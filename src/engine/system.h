@@ -49,6 +49,7 @@ struct tp_system {
   tp_names names;
   tp_watches watches;
   tp_link open_slots;
+  tp_link streams;     /* open ones */
   tp_link resolutions; /* selections that wait for their actor */
   tp_link ticks;       /* timers of the system itself */
   tp_link owed;        /* death notices that await memory */

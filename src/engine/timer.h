@@ -9,11 +9,12 @@
 #include "troupe.h"
 
 typedef enum tp_timer_kind {
-  TP_TIMER_SLOT,    /* a reply slot's deadline */
-  TP_TIMER_SCATTER, /* a scatter's deadline */
-  TP_TIMER_TICK,    /* a timer of an actor or of the system */
-  TP_TIMER_IDLE,    /* a receive timeout */
-  TP_TIMER_SYSTEM,  /* the next step of terminating */
+  TP_TIMER_SLOT,        /* a reply slot's deadline */
+  TP_TIMER_GATHER,      /* a gather's deadline */
+  TP_TIMER_GATHER_NEXT, /* the time to ask one more */
+  TP_TIMER_TICK,        /* a timer of an actor or of the system */
+  TP_TIMER_IDLE,        /* a receive timeout */
+  TP_TIMER_SYSTEM,      /* the next step of terminating */
 } tp_timer_kind;
 
 typedef struct tp_timer {

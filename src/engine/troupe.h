@@ -21,6 +21,7 @@ typedef struct tp_ref tp_ref;           /* a counted handle: an actor, or a repl
 typedef struct tp_behavior tp_behavior; /* counted, immutable: how actors are made */
 typedef struct tp_fault tp_fault;       /* counted: a failure that the engine itself reports */
 typedef struct tp_bundle tp_bundle;     /* counted: several values as one */
+typedef struct tp_stream tp_stream;     /* counted: the replies to one message, as they come */
 typedef struct tp_watch_notice tp_watch_notice; /* counted: a death notice that is queued */
 typedef struct tp_tick tp_tick;                 /* counted: a timer of an actor or of a system */
 typedef int64_t tp_time;                        /* nanoseconds on the host's monotonic clock */
@@ -173,7 +174,7 @@ typedef struct tp_stats {
   size_t actors;                  /* live ones, guardians not counted */
   size_t queued;                  /* messages in mailboxes */
   size_t asks;                    /* reply slots that are open */
-  size_t scatters;                /* scatters that are open */
+  size_t scatters;                /* gathers that are open */
   size_t timers;                  /* deadlines of any kind */
   size_t waits;                   /* jobs that wait (tp_wait) */
   size_t lost;                    /* events that no memory was left for */
@@ -220,8 +221,33 @@ typedef enum tp_routing {
   TP_ROUTE_BROADCAST,
   TP_ROUTE_SMALLEST_MAILBOX,
   TP_ROUTE_CUSTOM,
-  TP_ROUTE_FIRST_COMPLETED, /* scatter/gather, the first success answers */
+  TP_ROUTE_FIRST_COMPLETED, /* from here on routers gather: settings of one engine */
+  TP_ROUTE_HEDGED,
+  TP_ROUTE_TAIL_CHOPPING,
+  TP_ROUTE_SCATTER_GATHER,
 } tp_routing;
+
+/* Whom a router that gathers asks when. */
+typedef enum tp_ask_order {
+  TP_ASK_ALL,       /* at once */
+  TP_ASK_IN_TURN,   /* one, and the next when that is late or has failed; the first in turn */
+  TP_ASK_AT_RANDOM, /* the same, in random order */
+} tp_ask_order;
+
+#define TP_WAIT_FOR_ALL UINT32_MAX
+#define TP_WAIT_FOR_MAJORITY (UINT32_MAX - 1)
+
+/* How a router gathers. */
+typedef struct tp_gathering {
+  tp_ask_order order;
+  tp_time delay;         /* between two that are asked one after another */
+  double percentile;     /* hedged: of the router's own latencies, in place of `delay`; 0: no */
+  double max_extra_load; /* hedged: the share of requests that may be hedges */
+  uint32_t wait_for;     /* replies that are needed (0: one), or TP_WAIT_FOR_... of those asked */
+  bool list;             /* answers with all of them, rather than with the first */
+  bool cancel_losers;
+  tp_time timeout;
+} tp_gathering;
 
 typedef enum tp_on_routee_stop {
   TP_ROUTEE_REMOVE,
@@ -249,7 +275,7 @@ typedef struct tp_behavior_spec {
   uint32_t size;       /* routees, at least 1 */
   tp_behavior *routee; /* borrowed */
   tp_on_routee_stop on_routee_stop;
-  tp_time timeout;   /* of a scatter */
+  tp_gathering gathering;
   tp_value strategy; /* taken; host code of a custom strategy */
 } tp_behavior_spec;
 
@@ -372,6 +398,9 @@ tp_value tp_actor_state(const tp_ref *actor);
 void tp_actor_set_state(tp_ref *actor, tp_value state);
 bool tp_actor_can_spawn(const tp_ref *actor); /* SPAWN-6 */
 
+/* Whether the message in hand is a request whose answer is not wanted any more (SG-14). */
+bool tp_actor_cancelled(const tp_ref *actor);
+
 /* The sender of the message in hand, borrowed (TELL-4). A reply slot that is looked at here may be
  * kept and answered later, also when the actor stops meanwhile. */
 tp_ref *tp_actor_sender(tp_ref *actor);
@@ -417,16 +446,36 @@ void tp_slot_forget(tp_ref *slot);
  * path is copied. TP_ENOMEM. */
 int tp_resolve(tp_system *s, const char *path, size_t length, tp_ref *slot);
 
+/* ---- Streams --------------------------------------------------------------------------- */
+
+/* Tells `message` (taken) to `target`, and gives a stream of all that is replied: by one actor, or by
+ * each routee of a router that passes it on to several (SG-18). What cannot be told is a failure in the
+ * stream. TP_ENOMEM; TP_ETERMINATED when the system has been freed. */
+int tp_stream_open(tp_ref *target, tp_value message, tp_time timeout, tp_stream **out);
+
+/* Gives a slot that settles with the next reply or failure, in the name of who gave it; or with nil in
+ * nobody's name when all have come. TP_ENOMEM. */
+int tp_stream_next(tp_stream *st, tp_ref **slot);
+
+/* Whether a slot of tp_stream_next has not been settled yet: then there may not be another one. */
+bool tp_stream_waits(const tp_stream *st);
+
+/* Ends it: what is not taken is not wanted any more. */
+void tp_stream_close(tp_stream *st);
+
+/* Gives back the handle, which closes the stream. */
+void tp_stream_release(tp_stream *st);
+
 /* ---- Faults ---------------------------------------------------------------------------- */
 
 /* What the engine reports when no user code did: a code and what is needed to explain it. */
 struct tp_fault {
   uint32_t count;
-  const char *code; /* "ask-timeout", "actor-stopped", "scatter-failed", ... */
-  tp_ref *subject;  /* whom it is about, or NULL */
-  tp_time budget;   /* of a time-out */
-  uint32_t members; /* of an aggregate */
-  uint32_t asked;   /* routees of a scatter */
+  const char *code;                /* "ask-timeout", "actor-stopped", "scatter-failed", ... */
+  tp_ref *subject;                 /* whom it is about, or NULL */
+  tp_time budget;                  /* of a time-out */
+  uint32_t members;                /* of an aggregate */
+  uint32_t asked, replied, needed; /* routees of a gather */
   tp_value member[];
 };
 
@@ -534,7 +583,8 @@ typedef struct tp_job {
   tp_value code;
   uint64_t index;
   void *token;
-  bool stashed; /* internal: the envelope has been set aside */
+  bool stashed;                /* internal: the envelope has been set aside */
+  struct tp_job *next_handler; /* internal: waits with the same request in hand */
   tp_tick *tick;
   tp_event event;
 } tp_job;

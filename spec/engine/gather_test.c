@@ -7,7 +7,7 @@ static tp_ref *spawn_pool_of(host *h, tp_behavior_spec routee) {
       .routing = TP_ROUTE_FIRST_COMPLETED,
       .size = 3,
       .routee = host_behavior(h, routee),
-      .timeout = 100 * MS,
+      .gathering = {.timeout = 100 * MS},
   };
   tp_ref *r = host_spawn_spec(h, host_user(h), pool, "pool");
   host_run(h);
@@ -543,7 +543,7 @@ static void an_answer_may_shed_a_request_of_its_own_scatter(void **state) {
       .routing = TP_ROUTE_FIRST_COMPLETED,
       .size = 1,
       .routee = host_behavior(h, routee_spec),
-      .timeout = 100 * MS,
+      .gathering = {.timeout = 100 * MS},
   };
   tp_ref *pool = host_spawn_spec(h, host_user(h), pool_spec, "pool");
   host_run(h);

@@ -1,0 +1,392 @@
+#include "gather.h"
+
+#include "alloc.h"
+#include "events.h"
+#include "fault.h"
+#include "hedging.h"
+#include "mailbox.h"
+#include "router.h"
+#include "stream.h"
+#include "system.h"
+#include "value.h"
+
+static tp_slot *leg_at(tp_link *l) { return TP_CONTAINER(l, tp_slot, open); }
+
+static const tp_gathering *settings(const tp_gather *g) {
+  return &tp_router_spec(g->router)->gathering;
+}
+
+/* ---- Legs ------------------------------------------------------------------------------- */
+
+tp_slot *tp_gather_open_leg(tp_gather *g, tp_ref *routee, bool cancels) {
+  tp_slot *leg = tp_slot_open_leg(g->system, routee, g);
+  if (leg == NULL) return NULL;
+  leg->budget = g->timeout;
+  leg->cancels = cancels;
+  tp_list_append(&g->legs, &leg->open);
+  return leg;
+}
+
+void tp_gather_ask(tp_slot *leg, tp_value message) {
+  tp_value_retain(leg->ref.system, message);
+  tp_ref_retain(&leg->ref);
+  int status = tp_tell(leg->target, message, &leg->ref);
+  if (status != TP_OK) {
+    tp_slot_fail(&leg->ref, status == TP_EFULL ? "mailbox-full" : "out-of-memory");
+  }
+  tp_ref_release(&leg->ref);
+}
+
+void tp_gather_release_legs(tp_gather *g, bool cancel) {
+  while (!tp_list_empty(&g->legs)) {
+    tp_slot *leg = leg_at(g->legs.next);
+    bool lost = cancel && !leg->settled && leg->cancels;
+    tp_list_remove(&leg->open);
+    leg->settled = true; /* late replies vanish (SG-3) */
+    leg->gather = NULL;
+    if (lost) tp_slot_cancel(leg);
+    tp_ref_release(&leg->ref);
+  }
+}
+
+/* ---- The end of a gather ---------------------------------------------------------------- */
+
+static void end(tp_gather *g, bool cancel) {
+  tp_system *s = g->system;
+  s->scatters--;
+  tp_timer_disarm(s, &g->deadline);
+  tp_timer_disarm(s, &g->next);
+  tp_list_remove(&g->link);
+  tp_gather_release_legs(g, cancel);
+  tp_value_release(s, g->message);
+  tp_ref_release(g->caller);
+  if (g->order != NULL) {
+    for (uint32_t i = g->asked; i < g->size; i++) tp_ref_release(g->order[i]);
+    tp_free(s, g->order, g->places * sizeof *g->order);
+  }
+  tp_free(s, g, sizeof *g);
+}
+
+/* Ends and answers the caller. Takes the value. The gather ends first: an answer that makes room in
+ * a full mailbox may shed a request of this very gather. */
+static void answer(tp_gather *g, tp_value value, bool failed, tp_ref *from) {
+  tp_ref *caller = g->caller;
+  tp_ref_retain(caller);
+  tp_ref_retain(from);
+  end(g, true);
+  /* An actor that is short of memory gets no answer, as it gets no other mail. */
+  (void)tp_reply(caller, value, failed, from);
+  tp_ref_release(from);
+  tp_ref_release(caller);
+}
+
+/* The aggregate of what the failed legs gave, in the order they were asked (SG-5). */
+static void fail(tp_gather *g, const char *code, bool with_members) {
+  tp_system *s = g->system;
+  tp_fault *f = tp_fault_new(s, code, &g->router->ref, with_members ? g->failed : 0);
+  if (f != s->out_of_memory) {
+    f->budget = g->timeout;
+    f->asked = g->size;
+    f->replied = g->replied;
+    f->needed = g->needed;
+    uint32_t i = 0;
+    for (tp_link *l = g->legs.next; l != &g->legs && i < f->members; l = l->next) {
+      if (!leg_at(l)->settled || !leg_at(l)->outcome.failed) continue;
+      f->member[i++] = leg_at(l)->outcome.value;
+      leg_at(l)->outcome.value = tp_nil();
+    }
+  }
+  answer(g, tp_fault_as_value(f), true, &g->router->ref);
+}
+
+static tp_ref *who_replied(const tp_slot *leg) {
+  return leg->outcome.from != NULL ? leg->outcome.from : leg->target;
+}
+
+static bool has_replied(const tp_slot *leg) { return leg->settled && !leg->outcome.failed; }
+
+/* The replies, each with its routee, in the order they were asked (SG-17). */
+static void answer_with_list(tp_gather *g) {
+  tp_bundle *b = tp_bundle_new(g->system, 2 * g->replied);
+  if (b == NULL) {
+    answer(g, tp_out_of_memory(g->system), true, &g->router->ref);
+    return;
+  }
+  b->pairs = true;
+  uint32_t i = 0;
+  for (tp_link *l = g->legs.next; l != &g->legs; l = l->next) {
+    tp_slot *leg = leg_at(l);
+    if (!has_replied(leg)) continue;
+    tp_ref *from = who_replied(leg);
+    tp_ref_retain(from);
+    b->item[i++] = (tp_value){.type = TP_REF, .as.ref = from};
+    b->item[i++] = leg->outcome.value;
+    leg->outcome.value = tp_nil();
+  }
+  answer(g, tp_bundle_as_value(b), false, &g->router->ref);
+}
+
+/* The reply of `leg`, in the name of whoever gave it (SG-1). */
+static void answer_with_reply(tp_gather *g, tp_slot *leg) {
+  tp_value value = leg->outcome.value;
+  leg->outcome.value = tp_nil();
+  tp_ref *from = who_replied(leg);
+  tp_ref_retain(from);
+  answer(g, value, false, from);
+  tp_ref_release(from);
+}
+
+static tp_slot *first_reply(tp_gather *g) {
+  tp_link *l = g->legs.next;
+  while (!has_replied(leg_at(l))) l = l->next;
+  return leg_at(l);
+}
+
+static void succeed(tp_gather *g) {
+  tp_hedging *hedging = g->router->router->hedging;
+  if (hedging != NULL) tp_hedging_answered(hedging, g->system->now - g->began);
+  if (settings(g)->list) {
+    answer_with_list(g);
+  } else {
+    answer_with_reply(g, first_reply(g));
+  }
+}
+
+/* Why a gather that cannot have its replies any more has failed (SG-5, SG-17). */
+static const char *reason(const tp_gather *g) {
+  if (g->replied == 0 && g->failed == g->size) {
+    return g->timed_out == g->failed ? "scatter-timeout" : "scatter-failed";
+  }
+  return g->late ? "scatter-late" : "scatter-short";
+}
+
+/* Ends what is decided. */
+static void check(tp_gather *g) {
+  if (g->replied >= g->needed) {
+    succeed(g);
+  } else if (g->size - g->failed < g->needed) {
+    fail(g, reason(g), true);
+  }
+}
+
+/* ---- Asking ----------------------------------------------------------------------------- */
+
+static bool one_after_another(const tp_gather *g) { return g->order != NULL; }
+
+/* Nobody else can be asked. */
+static void ask_no_more(tp_gather *g) {
+  for (uint32_t i = g->asked; one_after_another(g) && i < g->size; i++) tp_ref_release(g->order[i]);
+  g->size = g->due = g->asked;
+  tp_timer_disarm(g->system, &g->next);
+}
+
+static tp_ref *take_from_order(tp_gather *g) {
+  if (settings(g)->order == TP_ASK_AT_RANDOM) {
+    uint64_t at = g->asked + tp_random(g->system, g->size - g->asked);
+    tp_ref *drawn = g->order[at];
+    g->order[at] = g->order[g->asked];
+    g->order[g->asked] = drawn;
+  }
+  return g->order[g->asked];
+}
+
+/* Opens the leg that is to be asked next; without memory for it, those that are asked must do. */
+static tp_slot *open_next(tp_gather *g) {
+  tp_ref *routee = take_from_order(g);
+  tp_slot *leg = tp_gather_open_leg(g, routee, settings(g)->cancel_losers);
+  if (leg == NULL) return NULL;
+  tp_ref_release(routee);
+  leg->hedge = g->hedging;
+  g->hedging = false;
+  return leg;
+}
+
+static void arm_next(tp_gather *g) {
+  const tp_hedging *hedging = g->router->router->hedging;
+  tp_time delay = hedging != NULL ? tp_hedging_delay(hedging) : settings(g)->delay;
+  tp_timer_disarm(g->system, &g->next);
+  if (g->asked == g->size) return;
+  /* Without memory for the timer, it is the failure of a leg that asks the next one. */
+  (void)tp_timer_arm(g->system, &g->next, TP_TIMER_GATHER_NEXT,
+                     tp_time_after(g->system->now, delay));
+}
+
+static void ask_one(tp_gather *g) {
+  tp_slot *leg;
+  if (one_after_another(g)) {
+    leg = open_next(g);
+    if (leg == NULL) {
+      ask_no_more(g);
+      return;
+    }
+  } else {
+    leg = leg_at(g->unasked);
+    g->unasked = g->unasked->next;
+  }
+  g->asked++;
+  tp_gather_ask(leg, g->message);
+}
+
+/* Asks all that are due, then sees what that came to: a leg may fail at once, and make another due. */
+static void go_on(tp_gather *g) {
+  uint32_t asked = g->asked;
+  if (g->asking) return;
+  g->asking = true;
+  while (g->asked < g->due) ask_one(g);
+  g->asking = false;
+  if (one_after_another(g) && g->asked > asked) arm_next(g);
+  check(g);
+}
+
+void tp_gather_leg_settled(tp_slot *leg) {
+  tp_gather *g = leg->gather;
+  if (g->router == NULL) {
+    tp_stream_leg_settled(leg);
+    return;
+  }
+  if (leg->outcome.failed) {
+    g->failed++;
+    if (g->due < g->size) g->due++; /* the next one at once (SG-15) */
+  } else {
+    g->replied++;
+  }
+  go_on(g);
+}
+
+void tp_gather_expire(tp_timer *t) {
+  tp_gather *g = TP_CONTAINER(t, tp_gather, deadline);
+  if (g->router == NULL) {
+    tp_stream_expire(g);
+    return;
+  }
+  ask_no_more(g);
+  g->late = g->asking = true;
+  g->timed_out = g->asked - g->failed - g->replied;
+  for (tp_link *l = g->legs.next; l != &g->legs; l = l->next) {
+    if (!leg_at(l)->settled) tp_slot_expire(leg_at(l));
+  }
+  g->asking = false;
+  check(g);
+}
+
+void tp_gather_ask_next(tp_timer *t) {
+  tp_gather *g = TP_CONTAINER(t, tp_gather, next);
+  tp_hedging *hedging = g->router->router->hedging;
+  if (!tp_ref_alive(g->caller)) return; /* nobody waits for an answer */
+  if (hedging != NULL && !tp_hedging_spend(hedging)) return;
+  g->hedging = hedging != NULL;
+  g->due++;
+  go_on(g);
+}
+
+/* ---- The beginning ---------------------------------------------------------------------- */
+
+static bool open_all(tp_gather *g) {
+  const tp_router *r = g->router->router;
+  for (uint32_t i = 0; i < r->count; i++) {
+    tp_ref *routee = &r->routees[i].actor->ref;
+    if (tp_gather_open_leg(g, routee, settings(g)->cancel_losers) == NULL) return false;
+  }
+  g->unasked = g->legs.next;
+  g->due = g->size;
+  return true;
+}
+
+/* Everyone, from the one whose turn it is on. */
+static bool line_up(tp_gather *g) {
+  tp_router *r = g->router->router;
+  g->order = tp_alloc(g->system, g->size * sizeof *g->order);
+  if (g->order == NULL) return false;
+  g->places = g->size;
+  for (uint32_t i = 0; i < g->size; i++) {
+    g->order[i] = &r->routees[((uint64_t)r->next + i) % r->count].actor->ref;
+    tp_ref_retain(g->order[i]);
+  }
+  r->next = r->next + 1 < r->count ? r->next + 1 : 0;
+  g->due = 1;
+  return true;
+}
+
+static uint32_t needed_of(const tp_gathering *how, uint32_t size) {
+  switch (how->wait_for) {
+    case TP_WAIT_FOR_ALL: return size;
+    case TP_WAIT_FOR_MAJORITY: return size / 2 + 1;
+    case 0: return 1;
+    default: return how->wait_for;
+  }
+}
+
+/* Memory for a gather and its first legs, so that nothing fails half-way. */
+static tp_gather *new_gather(tp_actor *router, const tp_envelope *e) {
+  tp_system *s = router->ref.system;
+  const tp_gathering *how = &tp_router_spec(router)->gathering;
+  tp_gather *g = tp_alloc(s, sizeof *g);
+  if (g == NULL) return NULL;
+  tp_list_init(&g->link);
+  tp_list_init(&g->legs);
+  g->system = s;
+  g->router = router;
+  g->caller = e->sender;
+  g->message = e->message;
+  g->timeout = how->timeout;
+  g->size = router->router->count;
+  g->needed = needed_of(how, g->size);
+  g->began = s->now;
+  tp_ref_retain(g->caller);
+  tp_value_retain(s, g->message);
+  s->scatters++;
+  bool ready = how->order == TP_ASK_ALL ? open_all(g) : line_up(g);
+  tp_time due = tp_time_after(s->now, g->timeout);
+  if (!ready || tp_timer_arm(s, &g->deadline, TP_TIMER_GATHER, due) != TP_OK) {
+    end(g, false);
+    return NULL;
+  }
+  tp_list_append(&router->router->gathers, &g->link);
+  return g;
+}
+
+/* A bare tell has nobody to answer (SG-4); nor does one that names the router itself. */
+static bool has_reply_target(tp_actor *router, const tp_envelope *e) {
+  if (e->sender != NULL && e->sender != &router->ref) return true;
+  tp_events_publish(
+      router->ref.system,
+      &(tp_event){.kind = TP_EVENT_WARNING, .code = "no-reply-target", .subject = &router->ref});
+  return false;
+}
+
+/* A caller that cannot have a gather is told why at once. */
+static void refuse(tp_actor *router, tp_ref *caller, const char *code) {
+  tp_system *s = router->ref.system;
+  (void)tp_reply(caller, tp_fault_value(s, code, &router->ref), true, &router->ref);
+}
+
+void tp_gather_start(tp_actor *router, tp_envelope *e) {
+  tp_router *r = router->router;
+  if (has_reply_target(router, e)) {
+    tp_gather *g = r->count == 0 ? NULL : new_gather(router, e);
+    if (r->hedging != NULL) tp_hedging_request(r->hedging);
+    if (g != NULL && g->needed > g->size) {
+      fail(g, "scatter-short", false);
+    } else if (g != NULL) {
+      go_on(g);
+    } else {
+      refuse(router, e->sender, r->count == 0 ? "scatter-empty" : "out-of-memory");
+    }
+  }
+  tp_mail_handled(router->ref.system, e);
+}
+
+/* ---- Routers that end ------------------------------------------------------------------- */
+
+static tp_gather *first_open(tp_actor *router) {
+  tp_link *head = &router->router->gathers;
+  return tp_list_empty(head) ? NULL : TP_CONTAINER(head->next, tp_gather, link);
+}
+
+void tp_gathers_stop(tp_actor *router) {
+  for (tp_gather *g; (g = first_open(router)) != NULL;) fail(g, "scatter-stopped", false);
+}
+
+void tp_gathers_forget(tp_actor *router) {
+  for (tp_gather *g; (g = first_open(router)) != NULL;) end(g, false);
+}

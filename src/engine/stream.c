@@ -1,0 +1,212 @@
+#include "stream.h"
+
+#include "alloc.h"
+#include "mailbox.h"
+#include "router.h"
+#include "system.h"
+#include "value.h"
+
+struct tp_stream {
+  tp_gather gather; /* first: its legs lead to it */
+  uint32_t count;
+  uint32_t open;    /* legs without an outcome */
+  tp_link answered; /* legs with one, by tp_slot.open, the first to come first */
+  tp_slot *waiter;  /* is to have the next one, counted; may have been given up */
+  bool closed;
+};
+
+static tp_stream *stream_of(tp_gather *g) { return (tp_stream *)(void *)g; }
+
+static tp_slot *leg_at(tp_link *l) { return TP_CONTAINER(l, tp_slot, open); }
+
+/* ---- Life ------------------------------------------------------------------------------- */
+
+static void release_answered(tp_stream *st) {
+  while (!tp_list_empty(&st->answered)) {
+    tp_slot *leg = leg_at(st->answered.next);
+    tp_list_remove(&leg->open);
+    leg->gather = NULL;
+    tp_ref_release(&leg->ref);
+  }
+}
+
+/* Nothing more will come, and nothing is held any more but the struct. */
+static void finish(tp_stream *st, bool cancel) {
+  tp_gather *g = &st->gather;
+  if (st->closed) return;
+  st->closed = true;
+  st->open = 0;
+  g->system->scatters--;
+  tp_timer_disarm(g->system, &g->deadline);
+  tp_list_remove(&g->link);
+  tp_gather_release_legs(g, cancel);
+  release_answered(st);
+}
+
+static tp_stream *new_stream(tp_system *s, tp_time timeout) {
+  tp_stream *st = tp_alloc(s, sizeof *st);
+  if (st == NULL) return NULL;
+  tp_gather *g = &st->gather;
+  tp_list_init(&g->link);
+  tp_list_init(&g->legs);
+  tp_list_init(&st->answered);
+  g->system = s;
+  g->timeout = timeout;
+  st->count = 1;
+  s->scatters++;
+  tp_system_hold(s);
+  tp_list_append(&s->streams, &g->link);
+  return st;
+}
+
+void tp_stream_release(tp_stream *st) {
+  if (--st->count > 0) return;
+  tp_system *s = st->gather.system;
+  tp_stream_close(st);
+  tp_free(s, st, sizeof *st);
+  tp_system_drop(s);
+}
+
+int tp_stream_open(tp_ref *target, tp_value message, tp_time timeout, tp_stream **out) {
+  tp_system *s = target->system;
+  if (s->freed) return TP_ETERMINATED;
+  tp_stream *st = new_stream(s, timeout);
+  tp_slot *leg = st == NULL ? NULL : tp_gather_open_leg(&st->gather, target, false);
+  tp_time due = tp_time_after(s->now, timeout);
+  if (leg == NULL || tp_timer_arm(s, &st->gather.deadline, TP_TIMER_GATHER, due) != TP_OK) {
+    if (st != NULL) tp_stream_release(st);
+    tp_value_release(s, message);
+    return TP_ENOMEM;
+  }
+  st->open = 1;
+  tp_gather_ask(leg, message);
+  tp_value_release(s, message);
+  *out = st;
+  return TP_OK;
+}
+
+/* ---- Replies ---------------------------------------------------------------------------- */
+
+/* Gives the outcome of `leg`, which leaves the stream, to `slot`. */
+static void hand_over(tp_slot *leg, tp_slot *slot) {
+  tp_outcome o = leg->outcome;
+  leg->outcome.value = tp_nil();
+  tp_list_remove(&leg->open);
+  leg->gather = NULL;
+  tp_slot_settle(&slot->ref, o.value, o.failed, o.from != NULL ? o.from : leg->target);
+  tp_ref_release(&leg->ref);
+}
+
+/* Whoever waits gets the next reply, or nil from nobody when none is left. */
+static void serve(tp_stream *st) {
+  tp_slot *waiter = st->waiter;
+  if (waiter == NULL || (tp_list_empty(&st->answered) && st->open > 0)) return;
+  st->waiter = NULL;
+  if (!waiter->settled) {
+    if (tp_list_empty(&st->answered)) {
+      finish(st, true);
+      tp_slot_settle(&waiter->ref, tp_nil(), false, NULL);
+    } else {
+      hand_over(leg_at(st->answered.next), waiter);
+    }
+  }
+  tp_ref_release(&waiter->ref);
+}
+
+void tp_stream_leg_settled(tp_slot *leg) {
+  tp_stream *st = stream_of(leg->gather);
+  tp_list_remove(&leg->open);
+  tp_list_append(&st->answered, &leg->open);
+  st->open--;
+  serve(st);
+}
+
+void tp_stream_expire(tp_gather *g) {
+  for (tp_link *l = g->legs.next, *next; l != &g->legs; l = next) {
+    next = l->next;
+    if (!leg_at(l)->settled) tp_slot_expire(leg_at(l));
+  }
+}
+
+/* The slot's count is the caller's; it may be settled already. */
+int tp_stream_next(tp_stream *st, tp_ref **out) {
+  int status = tp_slot_new(st->gather.system, TP_NEVER, false, out);
+  if (status != TP_OK) return status;
+  if (st->waiter != NULL) tp_ref_release(&st->waiter->ref); /* it has given up */
+  st->waiter = tp_slot_of(*out);
+  tp_ref_retain(*out);
+  serve(st);
+  return TP_OK;
+}
+
+bool tp_stream_waits(const tp_stream *st) { return st->waiter != NULL && !st->waiter->settled; }
+
+void tp_stream_close(tp_stream *st) {
+  finish(st, true);
+  serve(st);
+}
+
+/* ---- Routers ---------------------------------------------------------------------------- */
+
+bool tp_stream_asks(const tp_ref *sender) {
+  if (sender == NULL || sender->kind != TP_REF_SLOT) return false;
+  const tp_slot *leg = (const tp_slot *)(const void *)sender;
+  return leg->gather != NULL && leg->gather->router == NULL;
+}
+
+/* A leg for each routee, behind those that there are; the first of them, or NULL when memory is out:
+ * then none is open. */
+static tp_link *open_legs(tp_gather *g, const tp_router *r, bool cancels) {
+  tp_link *last = g->legs.prev;
+  for (uint32_t i = 0; i < r->count; i++) {
+    if (tp_gather_open_leg(g, &r->routees[i].actor->ref, cancels) != NULL) continue;
+    while (g->legs.prev != last) {
+      tp_slot *leg = leg_at(g->legs.prev);
+      tp_list_remove(&leg->open);
+      leg->settled = true;
+      tp_ref_release(&leg->ref);
+    }
+    return NULL;
+  }
+  return last->next;
+}
+
+/* The leg stays, settled, until the stream ends: its message may come to several routers. */
+void tp_stream_spread(tp_actor *router, tp_envelope *e, bool cancels) {
+  tp_slot *leg = tp_slot_of(e->sender);
+  tp_gather *g = leg->gather;
+  tp_link *l = open_legs(g, router->router, cancels), *next;
+  if (l == NULL) {
+    tp_slot_fail(&leg->ref, "out-of-memory");
+  } else {
+    stream_of(g)->open += router->router->count - (leg->settled ? 0 : 1);
+    leg->settled = true;
+    for (; l != &g->legs; l = next) {
+      next = l->next;
+      tp_gather_ask(leg_at(l), e->message);
+    }
+  }
+  tp_mail_handled(router->ref.system, e);
+}
+
+/* ---- Systems that end ------------------------------------------------------------------- */
+
+void tp_streams_terminate(tp_system *s) {
+  for (tp_link *l = s->streams.next, *next; l != &s->streams; l = next) {
+    next = l->next;
+    tp_gather *g = TP_CONTAINER(l, tp_gather, link);
+    for (tp_link *at = g->legs.next, *after; at != &g->legs; at = after) {
+      after = at->next;
+      tp_slot_fail(&leg_at(at)->ref, "system-terminated");
+    }
+  }
+}
+
+void tp_streams_forget(tp_system *s) {
+  while (!tp_list_empty(&s->streams)) {
+    tp_stream *st = stream_of(TP_CONTAINER(s->streams.next, tp_gather, link));
+    finish(st, false);
+    if (st->waiter != NULL) tp_ref_release(&st->waiter->ref);
+    st->waiter = NULL;
+  }
+}
