@@ -18,8 +18,8 @@ local timers = require "troupe.timers"
 ---@field timers troupe.Timers
 ---@field reply fun(self: troupe.Actor, value: any): boolean  false when nobody asked (ASK-5)
 ---@field fail fun(self: troupe.Actor, err: any): boolean     fails the ask (ASK-5)
----@field cancelled fun(self: troupe.Actor): boolean  the answer to the request in hand is not wanted
----  any more (SG-14)
+---@field cancelled fun(self: troupe.Actor): boolean  the answer to the request in hand is not
+---  wanted any more (SG-14)
 ---@field stash fun(self: troupe.Actor)        sets the message in hand aside (STASH-1)
 ---@field unstash_all fun(self: troupe.Actor)  puts all that is aside back in front
 ---@field set_receive_timeout fun(self: troupe.Actor, ms: number?)  tells it troupe.ReceiveTimeout

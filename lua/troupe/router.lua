@@ -16,8 +16,8 @@ local Router = {}
 
 ---@class troupe.ScatterOptions : troupe.PoolOptions
 ---@field timeout_ms? number  of a whole scatter; default 4500, below the 5000 of `ask`
----@field cancel_losers? boolean  what is asked and not wanted any more is withdrawn, or its handler's
----  wait ends (SG-14); default false: losers run on
+---@field cancel_losers? boolean  a request that is not wanted any more is withdrawn, or its
+---  handler's wait ends (SG-14); default false: losers run on
 
 ---@class troupe.HedgedOptions : troupe.ScatterOptions  `delay_ms` or `percentile`
 ---@field delay_ms? number    how long an answer may take before the next routee is asked

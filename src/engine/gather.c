@@ -37,6 +37,14 @@ void tp_gather_ask(tp_slot *leg, tp_value message) {
   tp_ref_release(&leg->ref);
 }
 
+void tp_gather_expire_leg(tp_slot *leg) {
+  if (leg->settled) return;
+  tp_ref_retain(&leg->ref);
+  tp_slot_expire(leg);
+  if (leg->cancels) tp_slot_cancel(leg);
+  tp_ref_release(&leg->ref);
+}
+
 void tp_gather_release_legs(tp_gather *g, bool cancel) {
   while (!tp_list_empty(&g->legs)) {
     tp_slot *leg = leg_at(g->legs.next);
@@ -262,9 +270,7 @@ void tp_gather_expire(tp_timer *t) {
   ask_no_more(g);
   g->late = g->asking = true;
   g->timed_out = g->asked - g->failed - g->replied;
-  for (tp_link *l = g->legs.next; l != &g->legs; l = l->next) {
-    if (!leg_at(l)->settled) tp_slot_expire(leg_at(l));
-  }
+  for (tp_link *l = g->legs.next; l != &g->legs; l = l->next) tp_gather_expire_leg(leg_at(l));
   g->asking = false;
   check(g);
 }

@@ -59,6 +59,9 @@ tp_slot *tp_gather_open_leg(tp_gather *g, tp_ref *routee, bool cancels);
 /* Tells the leg's routee the message (borrowed). What cannot be told fails the leg. */
 void tp_gather_ask(tp_slot *leg, tp_value message);
 
+/* The deadline has passed: a leg that is open fails, and is cancelled if it is to be. */
+void tp_gather_expire_leg(tp_slot *leg);
+
 /* Lets go of all legs; with `cancel`, those that are open and to be cancelled are (SG-14). */
 void tp_gather_release_legs(tp_gather *g, bool cancel);
 

@@ -124,7 +124,7 @@ void tp_stream_leg_settled(tp_slot *leg) {
 void tp_stream_expire(tp_gather *g) {
   for (tp_link *l = g->legs.next, *next; l != &g->legs; l = next) {
     next = l->next;
-    if (!leg_at(l)->settled) tp_slot_expire(leg_at(l));
+    tp_gather_expire_leg(leg_at(l));
   }
 }
 
