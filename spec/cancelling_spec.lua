@@ -258,7 +258,7 @@ describe("cancelling losers", function()
     assert.is_false(kept:cancelled())
   end)
 
-  it("SG-14 cancels what a hedged, a tail-chopping and a quorum router have asked in vain", function()
+  it("SG-14 cancels what every router that gathers has asked in vain", function()
     local makers = {
       [Router.hedged] = { delay_ms = 1, cancel_losers = true },
       [Router.tail_chopping] = { interval_ms = 1, cancel_losers = true },

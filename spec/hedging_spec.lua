@@ -77,7 +77,7 @@ describe("asking one after another", function()
       assert.are.equal(2, #err.errors)
     end)
 
-    it("SG-15 asks the next at once after a failure, and a delay after that the one after", function()
+    it("SG-15 asks the next at once after a failure, and then after a delay", function()
       local pool, asked = hedged({ ["routee-1"] = "broken", ["routee-3"] = 1 }, { delay_ms = 10 })
 
       assert.are.equal("routee-3:k", (pool:ask("k")))
