@@ -53,6 +53,7 @@ void tp_gather_release_legs(tp_gather *g, bool cancel) {
     leg->settled = true; /* late replies vanish (SG-3) */
     leg->gather = NULL;
     if (lost) tp_slot_cancel(leg);
+    tp_slot_clear(&leg->ref); /* its ref may be kept for long */
     tp_ref_release(&leg->ref);
   }
 }
@@ -82,8 +83,7 @@ static void answer(tp_gather *g, tp_value value, bool failed, tp_ref *from) {
   tp_ref_retain(caller);
   tp_ref_retain(from);
   end(g, true);
-  /* An actor that is short of memory gets no answer, as it gets no other mail. */
-  (void)tp_reply(caller, value, failed, from);
+  tp_mail_send(caller, value, failed, from);
   tp_ref_release(from);
   tp_ref_release(caller);
 }
@@ -363,7 +363,7 @@ static bool has_reply_target(tp_actor *router, const tp_envelope *e) {
 /* A caller that cannot have a gather is told why at once. */
 static void refuse(tp_actor *router, tp_ref *caller, const char *code) {
   tp_system *s = router->ref.system;
-  (void)tp_reply(caller, tp_fault_value(s, code, &router->ref), true, &router->ref);
+  tp_mail_send(caller, tp_fault_value(s, code, &router->ref), true, &router->ref);
 }
 
 void tp_gather_start(tp_actor *router, tp_envelope *e) {

@@ -169,6 +169,17 @@ void tp_mail_refused(tp_actor *a, tp_value message, tp_ref *sender, const char *
   if (!tell_asker(a, sender, reason)) dead_letter(a, message, sender, reason);
 }
 
+void tp_mail_send(tp_ref *target, tp_value message, bool failed, tp_ref *sender) {
+  tp_system *s = target->system;
+  tp_value_retain(s, message);
+  int status = tp_reply(target, message, failed, sender);
+  if (status != TP_OK) {
+    const char *reason = status == TP_EFULL ? "mailbox-full" : "out-of-memory";
+    tp_mail_refused(tp_actor_of(target), message, sender, reason);
+  }
+  tp_value_release(s, message);
+}
+
 void tp_mail_unroutable(tp_actor *a, tp_envelope *e, const char *reason, bool always) {
   if (always || !is_request(e->sender)) dead_letter(a, e->message, e->sender, reason);
   if (is_request(e->sender)) tp_slot_fail(e->sender, reason);

@@ -99,10 +99,7 @@ bool tp_router_gathers(const tp_actor *a) {
 /* Tells a copy of `e`, which stays in the router's hand. */
 static void forward(tp_actor *a, const tp_envelope *e, tp_ref *routee) {
   tp_value_retain(a->ref.system, e->message);
-  int status = tp_tell(routee, e->message, e->sender);
-  if (status == TP_OK) return;
-  const char *reason = status == TP_EFULL ? "mailbox-full" : "out-of-memory";
-  tp_mail_refused(tp_actor_of(routee), e->message, e->sender, reason);
+  tp_mail_send(routee, e->message, false, e->sender);
 }
 
 /* The last copy: whoever gets it answers for the request from here on, also by refusing it. */

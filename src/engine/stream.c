@@ -26,6 +26,7 @@ static void release_answered(tp_stream *st) {
     tp_slot *leg = leg_at(st->answered.next);
     tp_list_remove(&leg->open);
     leg->gather = NULL;
+    tp_slot_clear(&leg->ref);
     tp_ref_release(&leg->ref);
   }
 }
@@ -94,6 +95,7 @@ static void hand_over(tp_slot *leg, tp_slot *slot) {
   tp_list_remove(&leg->open);
   leg->gather = NULL;
   tp_slot_settle(&slot->ref, o.value, o.failed, o.from != NULL ? o.from : leg->target);
+  tp_slot_clear(&leg->ref);
   tp_ref_release(&leg->ref);
 }
 
