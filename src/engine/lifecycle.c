@@ -6,6 +6,7 @@
 #include "fault.h"
 #include "idle.h"
 #include "mailbox.h"
+#include "metrics.h"
 #include "resolve.h"
 #include "router.h"
 #include "stash.h"
@@ -235,6 +236,7 @@ static void restarted(tp_actor *a) {
   a->phase = TP_PHASE_RUNNING;
   a->started = true;
   a->extra->restarted++;
+  tp_count(a->ref.system, TP_COUNT_RESTARTED);
   tp_idle_start(a);
   publish(a, TP_EVENT_RESTARTED, a->extra->reason);
   tp_forget_failure(a);
@@ -291,7 +293,10 @@ static void finish(tp_actor *a) {
   if (a->router != NULL) tp_router_free(a);
   tp_stash_lost(a, tp_mail_end_reason(s));
   tp_mail_drain(a, tp_mail_end_reason(s));
-  if (!a->guardian) publish(a, TP_EVENT_STOPPED, tp_nil());
+  if (!a->guardian) {
+    tp_count(s, TP_COUNT_TERMINATED);
+    publish(a, TP_EVENT_STOPPED, tp_nil());
+  }
   tp_watchers_tell(a);
   tp_watches_end(a);
   tp_ref_retain(&a->ref);
@@ -547,6 +552,7 @@ int tp_actor_spawn(tp_actor *parent, tp_behavior *behavior, const char *name, si
     tp_ref_release(&a->ref);
     return TP_ENOMEM;
   }
+  tp_count(s, TP_COUNT_CREATED);
   tp_schedule_run(s, &a->run);
   tp_resolve_spawned(s);
   *out = a;

@@ -4,6 +4,7 @@
 
 #include "events.h"
 #include "lifecycle.h"
+#include "metrics.h"
 #include "slot.h"
 #include "system.h"
 #include "value.h"
@@ -116,6 +117,7 @@ static bool worth_a_letter(tp_value message) {
 void tp_dead_letter(tp_system *s, tp_value path, tp_value message, tp_ref *sender,
                     const char *reason) {
   if (worth_a_letter(message)) {
+    tp_count_dead_letter(s, reason);
     tp_events_publish(s, &(tp_event){.kind = TP_EVENT_DEAD_LETTER,
                                      .code = reason,
                                      .sender = sender,
@@ -128,6 +130,7 @@ void tp_dead_letter(tp_system *s, tp_value path, tp_value message, tp_ref *sende
 
 static void dead_letter(tp_actor *a, tp_value message, tp_ref *sender, const char *reason) {
   if (!worth_a_letter(message)) return;
+  tp_count_dead_letter(a->ref.system, reason);
   tp_events_publish(a->ref.system, &(tp_event){.kind = TP_EVENT_DEAD_LETTER,
                                                .code = reason,
                                                .subject = &a->ref,

@@ -8,6 +8,7 @@
 #include "gather.h"
 #include "lifecycle.h"
 #include "mailbox.h"
+#include "metrics.h"
 #include "strategy.h"
 #include "stream.h"
 #include "supervision.h"
@@ -130,6 +131,7 @@ static bool ask_strategy(tp_actor *a, tp_job *job, tp_envelope *e) {
 
 bool tp_router_route(tp_actor *a, tp_job *job, tp_envelope *e) {
   tp_router *r = a->router;
+  tp_count_routed(a->ref.system, tp_router_spec(a)->routing);
   bool to_all = e->message.flags >= TP_BROADCAST;
   if (to_all) e->message.flags = (uint8_t)(e->message.flags - TP_BROADCAST);
   bool gathers = !to_all && tp_router_gathers(a);

@@ -52,7 +52,9 @@ int tp_system_new(const tp_host *host, const tp_system_options *options, tp_syst
   s->name = tp_alloc(s, name_size);
   s->out_of_memory = tp_alloc(s, sizeof *s->out_of_memory);
   if (s->name != NULL) memcpy(s->name, options->name, name_size);
+  if (options->metrics) s->metrics = tp_alloc(s, sizeof *s->metrics);
   if (s->name == NULL || s->out_of_memory == NULL) goto fail;
+  if (options->metrics && s->metrics == NULL) goto fail;
   *s->out_of_memory = (tp_fault){.count = 1, .code = "out-of-memory"};
   if (make_guardians(s) != TP_OK) goto fail;
   *out = s;
@@ -248,6 +250,7 @@ void tp_system_drop(tp_system *s) {
   tp_ring_pool_fini(s);
   tp_events_fini(s);
   tp_timers_fini(s);
+  tp_free(s, s->metrics, sizeof *s->metrics);
   tp_free(s, s->out_of_memory, sizeof *s->out_of_memory);
   tp_free(s, s->name, s->name == NULL ? 0 : strlen(s->name) + 1);
   assert(s->bytes == sizeof *s);

@@ -67,6 +67,7 @@ struct tp_system {
   uint32_t passive; /* active timers that are passive */
   size_t actors, queued, asks, scatters, waits, bytes;
   uint64_t dropped[TP_OVERFLOWS];
+  tp_metrics *metrics; /* NULL: it does not count */
 
   char *name;
 };

@@ -133,6 +133,7 @@ typedef struct tp_system_options {
   bool escalate_ends;    /* a failure that escalates past the top terminates the system (SUP-10) */
   tp_time now;           /* the time at which the system begins */
   bool shuffle;          /* for tests: the seed draws whose turn is next, and how long (TK-3) */
+  bool metrics;          /* count what the system does (MET-1) */
 } tp_system_options;
 
 /* Gives a system with its guardians, "/", "/user" and "/system" (SYS-2). */
@@ -225,6 +226,7 @@ typedef enum tp_routing {
   TP_ROUTE_HEDGED,
   TP_ROUTE_TAIL_CHOPPING,
   TP_ROUTE_SCATTER_GATHER,
+  TP_ROUTINGS,
 } tp_routing;
 
 /* Whom a router that gathers asks when. */
@@ -553,6 +555,53 @@ void tp_dead_letter(tp_system *s, tp_value path, tp_value message, tp_ref *sende
 
 /* Which kinds are worth a job: a set of 1u << kind. None at first. */
 void tp_events_want(tp_system *s, uint32_t kinds);
+
+/* ---- Metrics --------------------------------------------------------------------------- */
+
+typedef enum tp_counter {
+  TP_COUNT_CREATED, /* actors, guardians not counted */
+  TP_COUNT_RESTARTED,
+  TP_COUNT_TERMINATED,
+  TP_COUNT_DELIVERED, /* messages whose handler has begun */
+  TP_COUNT_GATHER_FIRST,
+  TP_COUNT_GATHER_ENOUGH,
+  TP_COUNT_GATHER_TIMEOUT,
+  TP_COUNT_GATHER_ALL_FAILED,
+  TP_COUNT_GATHER_STOPPED,
+  TP_COUNT_GATHER_NO_REPLY_TARGET,
+  TP_COUNT_HEDGE_SENT,
+  TP_COUNT_HEDGE_WON,
+  TP_COUNT_HEDGE_REFUSED,
+  TP_COUNTERS,
+} tp_counter;
+
+enum { TP_HISTOGRAM_BOUNDS = 16, TP_DEAD_LETTER_REASONS = 8 };
+
+typedef struct tp_histogram {
+  uint64_t counts[TP_HISTOGRAM_BOUNDS + 1]; /* up to each bound, and above the last */
+  uint64_t sum;                             /* nanoseconds */
+} tp_histogram;
+
+/* What a system has done so far (MET-2). */
+typedef struct tp_metrics {
+  uint64_t counters[TP_COUNTERS];
+  uint64_t routed[TP_ROUTINGS]; /* messages that routers have taken up */
+  uint64_t dead_letters[TP_DEAD_LETTER_REASONS];
+  tp_histogram handled;  /* how long handlers take */
+  tp_histogram gathered; /* how long scatters take */
+} tp_metrics;
+
+/* The bounds of histograms, from the lowest on; why messages become dead letters (DL-1). */
+extern const tp_time tp_histogram_bounds[TP_HISTOGRAM_BOUNDS];
+extern const char *const tp_dead_letter_reasons[TP_DEAD_LETTER_REASONS];
+
+/* Borrowed; NULL for a system that does not count. */
+const tp_metrics *tp_system_metrics(const tp_system *s);
+
+/* For the host of a system that counts: it begins to handle a TP_JOB_RECEIVE; one has ended, in
+ * whatever way, that it began `took` ago. */
+void tp_metrics_delivered(tp_system *s);
+void tp_metrics_handled(tp_system *s, tp_time took);
 
 /* ---- Jobs ------------------------------------------------------------------------------ */
 
