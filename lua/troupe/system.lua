@@ -5,6 +5,7 @@ local dead_letters = require "troupe.dead_letters"
 local events = require "troupe.events"
 local inspect = require "troupe.inspect"
 local log = require "troupe.log"
+local metrics = require "troupe.metrics"
 local refs = require "troupe.ref"
 local reports = require "troupe.reports"
 local selection = require "troupe.selection"
@@ -16,6 +17,7 @@ local systems = require "troupe.systems"
 ---@field log troupe.Log
 ---@field events troupe.Events
 ---@field dead_letters troupe.DeadLetters      those that are kept; raises without the option (DL-5)
+---@field metrics troupe.Metrics              raises without the option (MET-1)
 ---@field run fun(self: troupe.System)         until nothing can happen any more (SYS-9)
 ---@field terminate fun(self: troupe.System)   orderly; over on return, but in a handler (SYS-4)
 ---@field stats fun(self: troupe.System): table<string, integer>
@@ -40,6 +42,7 @@ local System = core.system_methods
 ---@field escalate_to_root? "stop" | "terminate"  what a failure that escalates past a top-level
 ---  actor does: stops that actor (default), or terminates the system (SUP-10)
 ---@field dead_letters? { keep: integer }  how many dead letters are kept, the last; default: none
+---@field metrics? boolean          count what the system does; default false (MET-1)
 
 local options_schema = {
   log_level = log.rules.level,
@@ -50,6 +53,7 @@ local options_schema = {
   slow_handler_ms = check.duration { zero = true, default = 1000 },
   escalate_to_root = check.one_of { "stop", "terminate", default = "stop" },
   dead_letters = check.record { keep = check.integer { min = 1, required = true } },
+  metrics = check.boolean { default = false },
 }
 
 local name_rule = {
@@ -106,6 +110,7 @@ function system.new(name, options, mode)
   if values.dead_letters then
     state.dead_letters = dead_letters.new(state, values.dead_letters.keep)
   end
+  if values.metrics then state.metrics = metrics.new(state) end
   local dispatch
   dispatch, state.flush = reports.dispatcher(state.log, state.events,
     function(seconds, fn) core.schedule(state.system, fn, seconds * 1000, 0, true) end,
@@ -119,6 +124,7 @@ function system.new(name, options, mode)
     escalate_ends = values.escalate_to_root == "terminate",
     virtual = mode.virtual,
     shuffle = mode.shuffle,
+    metrics = values.metrics,
     on_event = dispatch,
   }
   systems.set(state.system, state)
@@ -134,6 +140,10 @@ local fields = {
     if state.dead_letters then return state.dead_letters end
     check.fail("system.dead_letters",
       "none are kept; make the system with dead_letters = { keep = n }", 3)
+  end,
+  metrics = function(state)
+    if state.metrics then return state.metrics end
+    check.fail("system.metrics", "there are none; make the system with metrics = true", 3)
   end,
 }
 

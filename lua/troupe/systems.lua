@@ -7,6 +7,7 @@ local states = setmetatable({}, { __mode = "k" })
 ---@field log troupe.Log
 ---@field events troupe.Events
 ---@field dead_letters troupe.DeadLetters?  if they are kept
+---@field metrics troupe.Metrics?  if it counts
 ---@field name string
 ---@field flush fun()  says what the log has held back
 

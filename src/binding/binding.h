@@ -162,6 +162,7 @@ struct tpl_host {
   int share;  /* jobs until the slice is over */
 
   volatile unsigned stretches; /* of running without a wait: a job, or a part of one */
+  bool measures;               /* it counts, and how long handlers take */
   tp_watchdog *watchdog;       /* of those, or NULL */
   tp_time slow_after;          /* its limit until it is made, or 0 */
 
@@ -262,6 +263,9 @@ extern const char *const tpl_overflows[];
 /* core.tree(system), core.inspect(ref) */
 void tpl_open_inspect(lua_State *L, int core);
 
+/* core.metrics(system) */
+void tpl_open_metrics(lua_State *L, int core);
+
 /* core.spawn(parent, name, receive, recipe) -> ref | nil, why */
 int tpl_spawn(lua_State *L);
 
@@ -288,6 +292,7 @@ struct tpl_coro {
   lua_State *L;
   tpl_host *host;
   tp_job job;           /* what it runs */
+  tp_time began;        /* that, when it is a message and the host measures */
   tp_ref *slot;         /* what it waits for, counted, or NULL */
   tpl_results *results; /* of that wait */
   tp_ref *answered;     /* whose outcome is being looked at, counted, or NULL */
@@ -336,6 +341,15 @@ void tpl_check_drivable(lua_State *L, tpl_host *h, const char *where);
  * has none to give. */
 void tpl_have_watchdog(lua_State *L, tpl_host *h);
 void tpl_drop_watchdog(tpl_host *h);
+
+/* ---- Metrics ---------------------------------------------------------------------------- */
+
+/* For a host that measures: a message is about to be handled. */
+void tpl_measure(tpl_coro *c);
+
+/* What the coroutine runs has ended, and is about to be reported; nothing happens unless it is the
+ * handling of a message that is measured. */
+void tpl_measured(tpl_coro *c);
 
 /* ---- Waiting ---------------------------------------------------------------------------- */
 

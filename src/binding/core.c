@@ -163,5 +163,6 @@ int luaopen_troupe_core(lua_State *L) {
   tpl_open_timer(L, core);
   tpl_open_gather(L, core);
   tpl_open_inspect(L, core);
+  tpl_open_metrics(L, core);
   return 1;
 }

@@ -156,6 +156,7 @@ static int report_unawaited(lua_State *L) {
 static void report(lua_State *L, failure *f) {
   tpl_coro *c = f->coro;
   tp_system *s = c->host->system;
+  tpl_measured(c);
   if (c->task == NULL && !c->foreign) {
     tp_fail(&c->job, f->reason, f->trace);
     return;
@@ -253,7 +254,9 @@ static void resume(lua_State *L, tpl_coro *c) {
 static void close(lua_State *L, tpl_coro *c, tp_job *job) {
   failure f;
   c->host->parked--;
-  if (close_coro(L, c, &f)) {
+  bool raised = close_coro(L, c, &f);
+  tpl_measured(c);
+  if (raised) {
     tp_fail(job, f.reason, f.trace);
   } else {
     tp_done(job);

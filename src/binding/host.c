@@ -81,7 +81,7 @@ static void list_host(lua_State *L, tpl_host *h) {
 }
 
 /* core.new_system{ name, seed, throughput, drain_timeout_ms, slow_handler_ms, escalate_ends, virtual,
- *                   shuffle, on_event } */
+ *                   shuffle, metrics, on_event } */
 static int core_new_system(lua_State *L) {
   luaL_checktype(L, 1, LUA_TTABLE);
   lua_settop(L, 1);
@@ -96,6 +96,7 @@ static int core_new_system(lua_State *L) {
   lua_setiuservalue(L, 2, 1);
   fill_aux(L, h, 1, 2);
   h->is_virtual = boolean_option(L, "virtual");
+  h->measures = boolean_option(L, "metrics");
   h->now = tpl_clock(h);
   tp_time slow_after = tpl_nanoseconds(number_option(L, "slow_handler_ms"));
   if (!h->is_virtual) h->slow_after = slow_after;
@@ -109,6 +110,7 @@ static int core_new_system(lua_State *L) {
       .escalate_ends = boolean_option(L, "escalate_ends"),
       .now = h->now,
       .shuffle = boolean_option(L, "shuffle"),
+      .metrics = h->measures,
   };
   h->began = h->now;
   if (tp_system_new(&host, &options, &h->system) != TP_OK) {

@@ -39,11 +39,28 @@ static void push_message(lua_State *L, tpl_coro *c) {
   }
 }
 
-static void receive(lua_State *L, tpl_coro *c) {
+static void push_handler(lua_State *L, tpl_coro *c) {
   push_anchor(L, c->job.code);
   push_actor(L, c);
   push_message(L, c);
+}
+
+static void receive(lua_State *L, tpl_coro *c) {
+  push_handler(L, c);
   call(L, c, 2, 0);
+}
+
+static int handler_ended(lua_State *L, int status, lua_KContext context) {
+  tpl_measured((tpl_coro *)context);
+  return job_ended(L, status, context);
+}
+
+/* As receive; what is measured costs nothing where nothing is. */
+static void receive_measured(lua_State *L, tpl_coro *c) {
+  tpl_measure(c);
+  push_handler(L, c);
+  lua_callk(L, 2, 0, (lua_KContext)c, handler_ended);
+  tpl_measured(c);
 }
 
 /* Pushes the hook's function, or the one that stands in for it. */
@@ -309,7 +326,13 @@ static int slice_loop(lua_State *L, tpl_coro *c) {
     }
     h->stretches++;
     switch (c->job.kind) {
-      case TP_JOB_RECEIVE: receive(L, c); break;
+      case TP_JOB_RECEIVE:
+        if (h->measures) {
+          receive_measured(L, c);
+        } else {
+          receive(L, c);
+        }
+        break;
       case TP_JOB_PRE_START:
       case TP_JOB_POST_STOP:
       case TP_JOB_PRE_RESTART:
