@@ -65,6 +65,9 @@ static int core_metrics(lua_State *L) {
       [TP_ROUTE_SMALLEST_MAILBOX] = "smallest_mailbox",
       [TP_ROUTE_CUSTOM] = "custom",
       [TP_ROUTE_FIRST_COMPLETED] = "scatter_gather_first_completed",
+      [TP_ROUTE_HEDGED] = "hedged",
+      [TP_ROUTE_TAIL_CHOPPING] = "tail_chopping",
+      [TP_ROUTE_SCATTER_GATHER] = "scatter_gather",
   };
   tpl_host *h = tpl_check_host(L, 1, "metrics");
   const tp_metrics *m = tp_system_metrics(h->system);

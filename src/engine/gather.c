@@ -5,6 +5,7 @@
 #include "fault.h"
 #include "hedging.h"
 #include "mailbox.h"
+#include "metrics.h"
 #include "router.h"
 #include "stream.h"
 #include "system.h"
@@ -78,18 +79,20 @@ static void end(tp_gather *g, bool cancel) {
 
 /* Ends and answers the caller. Takes the value. The gather ends first: an answer that makes room in
  * a full mailbox may shed a request of this very gather. */
-static void answer(tp_gather *g, tp_value value, bool failed, tp_ref *from) {
+static void answer(tp_gather *g, tp_counter outcome, tp_value value, tp_ref *from) {
   tp_ref *caller = g->caller;
+  tp_count(g->system, outcome);
+  tp_metrics_gathered(g->system, g->system->now - g->began);
   tp_ref_retain(caller);
   tp_ref_retain(from);
   end(g, true);
-  tp_mail_send(caller, value, failed, from);
+  tp_mail_send(caller, value, from);
   tp_ref_release(from);
   tp_ref_release(caller);
 }
 
 /* The aggregate of what the failed legs gave, in the order they were asked (SG-5). */
-static void fail(tp_gather *g, const char *code, bool with_members) {
+static void fail(tp_gather *g, tp_counter outcome, const char *code, bool with_members) {
   tp_system *s = g->system;
   tp_fault *f = tp_fault_new(s, code, &g->router->ref, with_members ? g->failed : 0);
   if (f != s->out_of_memory) {
@@ -104,7 +107,7 @@ static void fail(tp_gather *g, const char *code, bool with_members) {
       leg_at(l)->outcome.value = tp_nil();
     }
   }
-  answer(g, tp_fault_as_value(f), true, &g->router->ref);
+  answer(g, outcome, tp_fault_as_value(f), &g->router->ref);
 }
 
 static tp_ref *who_replied(const tp_slot *leg) {
@@ -117,7 +120,7 @@ static bool has_replied(const tp_slot *leg) { return leg->settled && !leg->outco
 static void answer_with_list(tp_gather *g) {
   tp_bundle *b = tp_bundle_new(g->system, 2 * g->replied);
   if (b == NULL) {
-    answer(g, tp_out_of_memory(g->system), true, &g->router->ref);
+    answer(g, TP_COUNT_GATHER_ALL_FAILED, tp_out_of_memory(g->system), &g->router->ref);
     return;
   }
   b->pairs = true;
@@ -131,7 +134,7 @@ static void answer_with_list(tp_gather *g) {
     b->item[i++] = leg->outcome.value;
     leg->outcome.value = tp_nil();
   }
-  answer(g, tp_bundle_as_value(b), false, &g->router->ref);
+  answer(g, TP_COUNT_GATHER_ENOUGH, tp_bundle_as_value(b), &g->router->ref);
 }
 
 /* The reply of `leg`, in the name of whoever gave it (SG-1). */
@@ -140,7 +143,8 @@ static void answer_with_reply(tp_gather *g, tp_slot *leg) {
   leg->outcome.value = tp_nil();
   tp_ref *from = who_replied(leg);
   tp_ref_retain(from);
-  answer(g, value, false, from);
+  if (leg->hedge) tp_count(g->system, TP_COUNT_HEDGE_WON);
+  answer(g, TP_COUNT_GATHER_FIRST, value, from);
   tp_ref_release(from);
 }
 
@@ -173,7 +177,7 @@ static void check(tp_gather *g) {
   if (g->replied >= g->needed) {
     succeed(g);
   } else if (g->size - g->failed < g->needed) {
-    fail(g, reason(g), true);
+    fail(g, g->late ? TP_COUNT_GATHER_TIMEOUT : TP_COUNT_GATHER_ALL_FAILED, reason(g), true);
   }
 }
 
@@ -279,7 +283,11 @@ void tp_gather_ask_next(tp_timer *t) {
   tp_gather *g = TP_CONTAINER(t, tp_gather, next);
   tp_hedging *hedging = g->router->router->hedging;
   if (!tp_ref_alive(g->caller)) return; /* nobody waits for an answer */
-  if (hedging != NULL && !tp_hedging_spend(hedging)) return;
+  if (hedging != NULL && !tp_hedging_spend(hedging)) {
+    tp_count(g->system, TP_COUNT_HEDGE_REFUSED);
+    return;
+  }
+  if (hedging != NULL) tp_count(g->system, TP_COUNT_HEDGE_SENT);
   g->hedging = hedging != NULL;
   g->due++;
   go_on(g);
@@ -354,6 +362,7 @@ static tp_gather *new_gather(tp_actor *router, const tp_envelope *e) {
 /* A bare tell has nobody to answer (SG-4); nor does one that names the router itself. */
 static bool has_reply_target(tp_actor *router, const tp_envelope *e) {
   if (e->sender != NULL && e->sender != &router->ref) return true;
+  tp_count(router->ref.system, TP_COUNT_GATHER_NO_REPLY_TARGET);
   tp_events_publish(
       router->ref.system,
       &(tp_event){.kind = TP_EVENT_WARNING, .code = "no-reply-target", .subject = &router->ref});
@@ -363,7 +372,9 @@ static bool has_reply_target(tp_actor *router, const tp_envelope *e) {
 /* A caller that cannot have a gather is told why at once. */
 static void refuse(tp_actor *router, tp_ref *caller, const char *code) {
   tp_system *s = router->ref.system;
-  tp_mail_send(caller, tp_fault_value(s, code, &router->ref), true, &router->ref);
+  tp_count(s, TP_COUNT_GATHER_ALL_FAILED);
+  tp_metrics_gathered(s, 0);
+  tp_mail_send(caller, tp_fault_value(s, code, &router->ref), &router->ref);
 }
 
 void tp_gather_start(tp_actor *router, tp_envelope *e) {
@@ -372,7 +383,7 @@ void tp_gather_start(tp_actor *router, tp_envelope *e) {
     tp_gather *g = r->count == 0 ? NULL : new_gather(router, e);
     if (r->hedging != NULL) tp_hedging_request(r->hedging);
     if (g != NULL && g->needed > g->size) {
-      fail(g, "scatter-short", false);
+      fail(g, TP_COUNT_GATHER_ALL_FAILED, "scatter-short", false);
     } else if (g != NULL) {
       go_on(g);
     } else {
@@ -390,7 +401,8 @@ static tp_gather *first_open(tp_actor *router) {
 }
 
 void tp_gathers_stop(tp_actor *router) {
-  for (tp_gather *g; (g = first_open(router)) != NULL;) fail(g, "scatter-stopped", false);
+  for (tp_gather *g; (g = first_open(router)) != NULL;)
+    fail(g, TP_COUNT_GATHER_STOPPED, "scatter-stopped", false);
 }
 
 void tp_gathers_forget(tp_actor *router) {

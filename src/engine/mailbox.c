@@ -172,10 +172,10 @@ void tp_mail_refused(tp_actor *a, tp_value message, tp_ref *sender, const char *
   if (!tell_asker(a, sender, reason)) dead_letter(a, message, sender, reason);
 }
 
-void tp_mail_send(tp_ref *target, tp_value message, bool failed, tp_ref *sender) {
+void tp_mail_send(tp_ref *target, tp_value message, tp_ref *sender) {
   tp_system *s = target->system;
   tp_value_retain(s, message);
-  int status = tp_reply(target, message, failed, sender);
+  int status = tp_tell(target, message, sender);
   if (status != TP_OK) {
     const char *reason = status == TP_EFULL ? "mailbox-full" : "out-of-memory";
     tp_mail_refused(tp_actor_of(target), message, sender, reason);

@@ -67,9 +67,9 @@ void tp_mail_drain(tp_actor *a, const char *reason);
 /* Mail that never got into a mailbox: dead-letters `message` (borrowed), or tells the asker. */
 void tp_mail_refused(tp_actor *a, tp_value message, tp_ref *sender, const char *reason);
 
-/* Tells `message` (taken), or answers with it, in the name of `sender` (borrowed, or NULL): what an actor
- * does not take is lost as above. For a slot it may be a failure. */
-void tp_mail_send(tp_ref *target, tp_value message, bool failed, tp_ref *sender);
+/* Tells `message` (taken) in the name of `sender` (borrowed, or NULL), for a router: what an actor does
+ * not take is lost as above. */
+void tp_mail_send(tp_ref *target, tp_value message, tp_ref *sender);
 
 /* `e` (taken), in the hand of a router, cannot be routed: an asker is told `code`. It is
  * dead-lettered if there is none, or `always`. */

@@ -100,7 +100,7 @@ bool tp_router_gathers(const tp_actor *a) {
 /* Tells a copy of `e`, which stays in the router's hand. */
 static void forward(tp_actor *a, const tp_envelope *e, tp_ref *routee) {
   tp_value_retain(a->ref.system, e->message);
-  tp_mail_send(routee, e->message, false, e->sender);
+  tp_mail_send(routee, e->message, e->sender);
 }
 
 /* The last copy: whoever gets it answers for the request from here on, also by refusing it. */
