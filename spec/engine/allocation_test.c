@@ -383,6 +383,55 @@ static void scatter_to(host *h, host_step step) {
   host_advance(h, 100);
 }
 
+/* Routers that ask one after another, cancel, or wait for several. */
+static void gathers(host *h) {
+  tp_gathering hows[] = {
+      {.order = TP_ASK_IN_TURN, .delay = 5 * MS, .max_extra_load = 1, .cancel_losers = true},
+      {.order = TP_ASK_IN_TURN, .percentile = 0.5, .max_extra_load = 1},
+      {.order = TP_ASK_AT_RANDOM, .delay = 5 * MS},
+      {.wait_for = TP_WAIT_FOR_MAJORITY, .list = true, .cancel_losers = true},
+      {.wait_for = TP_WAIT_FOR_ALL, .list = true},
+  };
+  for (size_t i = 0; i < sizeof hows / sizeof hows[0]; i++) {
+    tp_behavior_spec pool = {
+        .routing = i < 2 ? TP_ROUTE_HEDGED : TP_ROUTE_SCATTER_GATHER,
+        .size = 3,
+        .gathering = hows[i],
+        .routee = host_behavior(h, (tp_behavior_spec){.receive = host_code(h, sleep_and_reply)}),
+    };
+    pool.gathering.timeout = 25 * MS;
+    if (pool.routee == NULL) continue;
+    tp_ref *r = host_spawn_spec(h, host_user(h), pool, NULL);
+    for (int n = 0; n < 3; n++) host_ask(h, r, host_value(h, n), 1000);
+    host_advance(h, 50);
+    stop(r);
+    host_advance(h, 50);
+  }
+}
+
+static void stream_from(host *h, tp_ref *r) {
+  tp_stream *st = NULL;
+  tp_ref *slot = NULL;
+  if (r == NULL || tp_stream_open(r, host_value(h, 1), 25 * MS, &st) != TP_OK) return;
+  for (int i = 0; i < 3; i++) {
+    if (!tp_stream_waits(st) && tp_stream_next(st, &slot) == TP_OK) host_keep(h, slot);
+    host_advance(h, 10);
+  }
+  tp_stream_release(st);
+}
+
+static void streams(host *h) {
+  tp_behavior_spec pool = {
+      .routing = TP_ROUTE_BROADCAST,
+      .size = 3,
+      .routee = host_behavior(h, (tp_behavior_spec){.receive = host_code(h, sleep_and_reply)}),
+  };
+  if (pool.routee == NULL) return;
+  stream_from(h, host_spawn_spec(h, host_user(h), pool, NULL));
+  stream_from(h, host_spawn(h, host_echo, NULL));
+  stream_from(h, host_spawn(h, host_nothing, NULL));
+}
+
 static void failing_scatters(host *h) {
   want_everything(h);
   scatter_to(h, fail_the_ask);
@@ -505,6 +554,8 @@ int main(void) {
       SCENARIO("SUP-12 forwards survive a lack of memory", forwards),
       SCENARIO("SUP-12 scatters survive a lack of memory", scatters),
       SCENARIO("SUP-12 failing scatters survive a lack of memory", failing_scatters),
+      SCENARIO("SUP-12 hedged requests and quorums survive a lack of memory", gathers),
+      SCENARIO("SUP-12 streams survive a lack of memory", streams),
       SCENARIO("SUP-12 stashes survive a lack of memory", stashes),
       SCENARIO("SUP-12 watches survive a lack of memory", watches),
       SCENARIO("SUP-12 receive timeouts survive a lack of memory", receive_timeouts),

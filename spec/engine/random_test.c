@@ -4,15 +4,16 @@
 
 #include "host.h"
 
-enum { REFS = 32, TICKS = 16, OUTER_STEPS = 150, INNER_STEPS = 600 };
+enum { REFS = 32, TICKS = 16, STREAMS = 4, POOLS = 9, OUTER_STEPS = 150, INNER_STEPS = 600 };
 
 typedef struct chaos {
   uint64_t random;
   int left; /* actions that handlers may still take */
   tp_ref *refs[REFS];
   tp_tick *ticks[TICKS];
+  tp_stream *streams[STREAMS];
   tp_behavior *plain;
-  tp_behavior *pools[6];
+  tp_behavior *pools[POOLS];
 } chaos;
 
 /* ---- Chance ----------------------------------------------------------------------------- */
@@ -94,7 +95,7 @@ static tp_ref *ask_any(host *h, chaos *c) {
 
 static void spawn_any(host *h, chaos *c, tp_ref *parent) {
   static const char *const names[] = {"a", "b", "c"};
-  tp_behavior *b = any(c, 4) > 0 ? c->plain : c->pools[any(c, 6)];
+  tp_behavior *b = any(c, 4) > 0 ? c->plain : c->pools[any(c, POOLS)];
   const char *name = any(c, 2) == 0 ? names[any(c, 3)] : NULL;
   tp_ref *r = NULL;
   if (b == NULL) return;
@@ -125,9 +126,28 @@ static void stop_any(chaos *c) {
   }
 }
 
+static void open_any_stream(host *h, chaos *c) {
+  tp_stream **st = &c->streams[any(c, STREAMS)];
+  tp_ref *r = any_ref(c);
+  if (r == NULL || !tp_ref_is_actor(r)) return;
+  if (*st != NULL) tp_stream_release(*st);
+  *st = NULL;
+  tp_stream_open(r, any_value(h, c), (tp_time)any(c, 50) * MS, st);
+}
+
+/* The next reply of a stream, or NULL. */
+static tp_ref *next_of_any_stream(chaos *c) {
+  tp_stream *st = c->streams[any(c, STREAMS)];
+  tp_ref *slot = NULL;
+  if (st != NULL && any(c, 10) == 0) tp_stream_close(st);
+  if (st != NULL && !tp_stream_waits(st)) tp_stream_next(st, &slot);
+  return slot;
+}
+
 static void wait_for_any(host *h, chaos *c, tp_job *job, host_step then) {
   tp_ref *slot = NULL;
-  if (any(c, 2) == 0) slot = ask_any(h, c);
+  if (any(c, 3) == 0) slot = next_of_any_stream(c);
+  if (slot == NULL && any(c, 2) == 0) slot = ask_any(h, c);
   if (slot == NULL) tp_slot_new(h->system, (tp_time)any(c, 40) * MS, true, &slot);
   host_wait(h, job, slot, then);
 }
@@ -179,7 +199,8 @@ static void turn_over(host *h, chaos *c, tp_ref *self) {
 }
 
 static void act(host *h, chaos *c, tp_ref *self) {
-  switch (any(c, 12)) {
+  switch (any(c, 13)) {
+    case 12: open_any_stream(h, c); break;
     case 9: watch_any(h, c, self); break;
     case 10: turn_over(h, c, self); break;
     case 11:
@@ -202,7 +223,7 @@ static void act(host *h, chaos *c, tp_ref *self) {
 /* What handlers and hooks do: a few actions, then they return, raise, wait or answer. */
 static void go_on(host *h, tp_job *job) {
   chaos *c = h->data;
-  if (c->left <= 0) return;
+  if (c->left <= 0 || tp_actor_cancelled(job->actor)) return;
   for (size_t i = any(c, 3); i > 0; i--, c->left--) act(h, c, job->actor);
   if (job->kind == TP_JOB_RECEIVE && any(c, 2) == 0) {
     tp_ref *sender = tp_actor_sender(job->actor);
@@ -276,13 +297,20 @@ static void make_behaviors(host *h, chaos *c) {
               .within = 50 * MS},
   };
   c->plain = host_behavior(h, plain);
-  for (size_t i = 0; i < 6 && c->plain != NULL; i++) {
+  for (size_t i = 0; i < POOLS && c->plain != NULL; i++) {
     tp_behavior_spec pool = {
         .routing = (tp_routing)(TP_ROUTE_ROUND_ROBIN + i),
         .size = 1 + (uint32_t)any(c, 3),
         .routee = c->plain,
         .on_routee_stop = (tp_on_routee_stop)any(c, 3),
-        .gathering = {.timeout = (tp_time)(1 + any(c, 30)) * MS},
+        .gathering = {.order = (tp_ask_order)any(c, 3),
+                      .delay = (tp_time)any(c, 10) * MS,
+                      .percentile = any(c, 2) == 0 ? 0.5 : 0,
+                      .max_extra_load = (double)any(c, 2),
+                      .wait_for = any(c, 3) == 0 ? TP_WAIT_FOR_MAJORITY : (uint32_t)any(c, 3),
+                      .list = any(c, 2) == 0,
+                      .cancel_losers = any(c, 2) == 0,
+                      .timeout = (tp_time)(1 + any(c, 30)) * MS},
         .strategy = host_code(h, route_to_any),
         .priority = any(c, 4) == 0 ? host_code(h, rank_any) : tp_nil(),
     };
@@ -293,7 +321,9 @@ static void make_behaviors(host *h, chaos *c) {
 static void step_from_outside(host *h, chaos *c) {
   tp_tick *t = NULL;
   tp_ref *slot = NULL;
-  switch (any(c, 14)) {
+  switch (any(c, 16)) {
+    case 14: open_any_stream(h, c); break;
+    case 15: remember(c, next_of_any_stream(c)); break;
     case 12: kill_any(c); break;
     case 13: await_any_stop(c); break;
     case 0:
@@ -325,6 +355,9 @@ static void release_all(chaos *c) {
     if (c->ticks[i] == NULL) continue;
     tp_tick_cancel(c->ticks[i]);
     tp_tick_release(c->ticks[i]);
+  }
+  for (size_t i = 0; i < STREAMS; i++) {
+    if (c->streams[i] != NULL) tp_stream_release(c->streams[i]);
   }
 }
 

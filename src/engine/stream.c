@@ -165,7 +165,6 @@ static tp_link *open_legs(tp_gather *g, const tp_router *r, bool cancels) {
     while (g->legs.prev != last) {
       tp_slot *leg = leg_at(g->legs.prev);
       tp_list_remove(&leg->open);
-      leg->settled = true;
       tp_ref_release(&leg->ref);
     }
     return NULL;
