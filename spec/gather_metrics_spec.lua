@@ -51,7 +51,7 @@ describe("the metrics of routers that gather", function()
     assert.are.same({ first = 2, ["all-failed"] = 1, timeout = 1, stopped = 1 }, outcomes())
   end)
 
-  it("SG-10 counts a list that is complete as enough, one that is too short by its reason", function()
+  it("SG-10 counts a complete list as enough, one that is too short by its reason", function()
     local pool = spawn(Router.scatter_gather(3, function(actor, message)
       if message == actor.name then return actor:fail("broken") end
       if message == "mute" and actor.name == "routee-1" then return end
