@@ -1,0 +1,614 @@
+--- Scatters under hard conditions: every way to fail, and hundreds at a time.
+local troupe = require "troupe"
+local new_kit = require "spec.support.kit"
+
+local Router, Broadcast = troupe.Router, troupe.Broadcast
+
+local function mute() end
+
+local function number_of(name) return math.tointeger(name:match("%d+$")) end
+
+local function same(a, b) return rawequal(a, b) or a ~= a and b ~= b end
+
+describe("a scatter that fails", function()
+  local kit = new_kit.each(before_each, after_each)
+
+  -- What a leg gives ------------------------------------------------------------------------------
+
+  local function gives(value)
+    return function(member) return same(member, value) end
+  end
+
+  local function fault(name)
+    return function(member, path) return troupe.is_error(member, name) and member.path == path end
+  end
+
+  local stopped, full, late = fault "ActorStoppedError", fault "MailboxFullError",
+    function(member, path)
+      return troupe.is_error(member, "AskTimeoutError") and member.path == path
+        and member.timeout_ms == 250
+    end
+
+  -- What routees do -------------------------------------------------------------------------------
+
+  local reasons = {
+    "no disk", { code = 7 }, troupe.error("Broken", "no network"), 42, 0 / 0, true, print,
+    coroutine.create(mute), io.stdout,
+  }
+
+  local function reason_of(i) return reasons[(i - 1) % #reasons + 1] end
+
+  -- Fails in a different way than its neighbours do: five ways.
+  local function fail_somehow(actor)
+    local way = number_of(actor.name) % 5
+    if way == 1 then return actor:fail("no disk") end
+    if way == 2 then return end
+    if way == 3 then return actor:stop() end
+    if way == 4 then error("no network") end
+    actor:reply(reasons[3])
+  end
+
+  local function how_it_failed(member, path, i)
+    return (({ gives "no disk", late, stopped, late })[i % 5] or gives(reasons[3]))(member, path)
+  end
+
+  -- Is busy for 50 ms with the message "park".
+  local function parks(_, message)
+    if message == "park" then troupe.sleep(50) end
+  end
+
+  local stopping = { supervisor_strategy = troupe.stopping_strategy }
+
+  local function bounded(overflow)
+    return { mailbox = { capacity = 1, overflow = overflow } }
+  end
+
+  -- One message in hand and one in the mailbox of each routee.
+  local function fill(pool)
+    pool:tell(Broadcast("park"))
+    kit():settle()
+    pool:tell(Broadcast("waits"))
+    kit():settle()
+  end
+
+  local function routees_of(pool)
+    return kit().system:actor_selection(tostring(pool.path) .. "/*"):resolve()
+  end
+
+  local function stop_each(pool) pool:tell(Broadcast(troupe.PoisonPill)) end
+
+  local function kill_each(pool) pool:tell(Broadcast(troupe.Kill)) end
+
+  local NONE = "none of %d routees replied within 250ms"
+  local ALL = "all %d routees failed"
+  local EMPTY = "no routees left to scatter to"
+  local STOPPED = "stopped while the scatter was still open"
+
+  --- By name: what the routees do; `before` the scatter begins, at 0 ms, and in the `event` at
+  --- 10 ms; what the error `says`, `at` which time, and what each `leg` of it is, in order. Without
+  --- `leg` there is none.
+  local rows = {
+    ["nobody replies"] = {
+      routee = mute,
+      says = NONE, leg = late, at = 250,
+    },
+    ["all reply too late"] = {
+      routee = function(actor)
+        troupe.sleep(251)
+        actor:reply("late")
+      end,
+      says = NONE, leg = late, at = 250,
+    },
+    ["all fail with nil, which raises"] = {
+      routee = function(actor) actor:fail(nil) end,
+      says = NONE, leg = late, at = 250,
+    },
+    ["all fail with false, which raises"] = {
+      routee = function(actor) actor:fail(false) end,
+      says = NONE, leg = late, at = 250,
+    },
+    ["all stop, and had looked at who asked"] = {
+      routee = function(actor)
+        if actor.sender then actor:stop() end
+      end,
+      says = NONE, leg = late, at = 250,
+    },
+    ["all were busy, and restart with the request in their mailboxes to no avail"] = {
+      routee = function(_, message)
+        if message == "park" then
+          troupe.sleep(50)
+          error("no disk")
+        end
+      end,
+      before = function(pool)
+        pool:tell(Broadcast("park"))
+        kit():settle()
+      end,
+      says = NONE, leg = late, at = 250,
+    },
+    ["all fail, with any value, the first one last"] = {
+      routee = function(actor)
+        local i = number_of(actor.name)
+        troupe.sleep(101 - i)
+        actor:fail(reason_of(i))
+      end,
+      says = ALL, leg = function(member, _, i) return same(member, reason_of(i)) end, at = 100,
+    },
+    ["all reply with an error value, at once"] = {
+      routee = function(actor) actor:reply(reasons[3]) end,
+      says = ALL, leg = gives(reasons[3]), at = 0,
+    },
+    ["others tell each reply ref an error value"] = {
+      routee = function(actor)
+        local reply_to = actor.sender
+        actor.system:schedule_once(30, function() reply_to:tell(reasons[3]) end)
+      end,
+      says = ALL, leg = gives(reasons[3]), at = 30,
+    },
+    ["one fails, and the others are late"] = {
+      routee = function(actor)
+        if actor.name == "routee-1" then actor:fail("no disk") end
+      end,
+      says = ALL, at = function(size) return size == 1 and 0 or 250 end,
+      leg = function(member, path, i)
+        return (i == 1 and gives "no disk" or late)(member, path)
+      end,
+    },
+    ["they fail in every way at once"] = {
+      routee = fail_somehow,
+      says = ALL, leg = how_it_failed, at = function(size) return size == 1 and 0 or 250 end,
+    },
+    ["all stop with the request in hand"] = {
+      routee = function(actor)
+        troupe.sleep(30)
+        actor:stop()
+      end,
+      says = ALL, leg = stopped, at = 30,
+    },
+    ["all are killed with the request in hand, and stop"] = {
+      routee = function() troupe.sleep(1000) end, routee_options = stopping,
+      event = function(pool)
+        for _, ref in ipairs(routees_of(pool)) do ref:kill() end
+      end,
+      says = ALL, leg = stopped, at = 10,
+    },
+    ["all stop with the request in their mailboxes"] = {
+      routee = function()
+        troupe.sleep(50)
+        error("no disk")
+      end,
+      routee_options = stopping,
+      before = function(pool)
+        pool:tell(Broadcast("park"))
+        kit():settle()
+      end,
+      says = ALL, leg = stopped, at = 50,
+    },
+    ["all have stopped, and are kept"] = {
+      routee = mute, options = { on_routee_stop = "keep" },
+      before = stop_each,
+      says = ALL, leg = stopped, at = 0,
+    },
+    ["all were killed, and are kept"] = {
+      routee = mute, options = { on_routee_stop = "keep" }, routee_options = stopping,
+      before = kill_each,
+      says = ALL, leg = stopped, at = 0,
+    },
+    ["all mailboxes are full, and reject it"] = {
+      routee = parks, routee_options = bounded "reject",
+      before = fill,
+      says = ALL, leg = full, at = 0,
+    },
+    ["all mailboxes are full, and drop it"] = {
+      routee = parks, routee_options = bounded "drop-new",
+      before = fill,
+      says = ALL, leg = full, at = 0,
+    },
+    ["all mailboxes drop it for something newer"] = {
+      routee = parks, routee_options = bounded "drop-head",
+      before = fill,
+      event = function(pool) pool:tell(Broadcast("newer")) end,
+      says = ALL, leg = full, at = 10,
+    },
+    ["all mailboxes drop it for something that matters more"] = {
+      routee = parks,
+      routee_options = {
+        mailbox = {
+          capacity = 1,
+          priority = function(message) return message == "k" and 2 or 1 end,
+        },
+      },
+      before = function(pool)
+        pool:tell(Broadcast("park"))
+        kit():settle()
+      end,
+      event = function(pool) pool:tell(Broadcast("urgent")) end,
+      says = ALL, leg = full, at = 10,
+    },
+    ["one mailbox is full, and the others reply too late"] = {
+      routee = function(actor, message)
+        if actor.name == "routee-1" then parks(actor, message) end
+      end,
+      routee_options = bounded "reject",
+      before = fill,
+      says = ALL, at = function(size) return size == 1 and 0 or 250 end,
+      leg = function(member, path, i) return (i == 1 and full or late)(member, path) end,
+    },
+    ["all have stopped"] = {
+      routee = mute,
+      before = stop_each,
+      says = EMPTY, at = 0,
+    },
+    ["all were killed, and stopped"] = {
+      routee = mute, routee_options = stopping,
+      before = kill_each,
+      says = EMPTY, at = 0,
+    },
+    ["none could start, and all were given up"] = {
+      routee = { pre_start = function() error("no disk") end, receive = mute },
+      routee_options = stopping,
+      before = function() kit():settle() end,
+      says = EMPTY, at = 0,
+    },
+    ["the router is stopped"] = {
+      routee = mute,
+      event = function(pool) pool:stop() end,
+      says = STOPPED, at = 10,
+    },
+    ["the router is stopped, and its routees are busy"] = {
+      routee = function() troupe.sleep(1000) end,
+      event = function(pool) pool:stop() end,
+      says = STOPPED, at = 10,
+    },
+    ["the router gets a poison pill"] = {
+      routee = mute,
+      event = function(pool) pool:tell(troupe.PoisonPill) end,
+      says = STOPPED, at = 10,
+    },
+    ["the router is stopped hard"] = {
+      routee = mute,
+      event = function(pool) kit().system:stop(pool) end,
+      says = STOPPED, at = 10,
+    },
+    ["the router is killed, and restarts"] = {
+      routee = mute,
+      event = function(pool) pool:kill() end,
+      says = STOPPED, at = 10,
+    },
+    ["the router gets a kill among its mail, and restarts"] = {
+      routee = mute,
+      event = function(pool) pool:tell(troupe.Kill) end,
+      says = STOPPED, at = 10,
+    },
+    ["the router is killed, and its supervisor stops it"] = {
+      routee = mute,
+      spawn = function(behavior)
+        local pool
+        kit().system:spawn({
+          pre_start = function(actor) pool = actor:spawn(behavior, "replicas") end,
+          receive = mute,
+          supervisor_strategy = troupe.stopping_strategy,
+        }, "parent")
+        kit():settle()
+        return pool
+      end,
+      event = function(pool) pool:kill() end,
+      says = STOPPED, at = 10,
+    },
+    ["the router's parent stops"] = {
+      routee = mute,
+      spawn = function(behavior)
+        local pool
+        kit().system:spawn({
+          pre_start = function(actor) pool = actor:spawn(behavior, "replicas") end,
+          receive = function(actor) actor:stop() end,
+        }, "parent")
+        kit():settle()
+        return pool
+      end,
+      event = function() kit().system:actor_selection("/user/parent"):tell("stop") end,
+      says = STOPPED, at = 10,
+    },
+    ["its legs have failed, all but one, and the router stops"] = {
+      routee = function(actor)
+        if actor.name ~= "routee-1" then actor:fail("no disk") end
+      end,
+      event = function(pool) pool:stop() end,
+      says = STOPPED, at = 10,
+    },
+    ["the system terminates"] = {
+      routee = mute, ends_actors = true,
+      event = function() kit().system:terminate() end,
+      says = STOPPED, at = 10,
+    },
+    ["the system terminates, and drains in vain"] = {
+      routee = function() troupe.sleep(10000) end, ends_actors = true,
+      system_options = { drain_timeout_ms = 100 },
+      event = function() kit().system:terminate() end,
+      says = STOPPED, at = 110,
+    },
+  }
+
+  -- By name: who asks. Each calls note(value, error, from) when it has its answer.
+  local callers = {
+    ["a task"] = function(pool, note)
+      kit():async(function() note(pool:ask("k", 60000)) end)
+    end,
+    ["a handler"] = function(pool, note)
+      kit().system:spawn(function() note(pool:ask("k", 60000)) end):tell("go")
+    end,
+    ["a sender"] = function(pool, note)
+      pool:tell("k", kit().system:spawn(function(actor, message)
+        note(nil, message, actor.sender)
+      end))
+    end,
+  }
+
+  -- Dead letters that are requests: an asker that is told of its failure loses nothing.
+  local function lost_requests()
+    local lost = {}
+    kit().system.events:subscribe(function(event)
+      if event.message == "k" then lost[#lost + 1] = event end
+    end, "dead_letter")
+    return lost
+  end
+
+  local function run(row, size, call)
+    kit(row.system_options)
+    local options = { timeout_ms = 250 }
+    for key, value in pairs(row.options or {}) do options[key] = value end
+    local behavior = Router.scatter_gather_first_completed(size, row.routee, options,
+      row.routee_options)
+    local pool = row.spawn and row.spawn(behavior) or kit().system:spawn(behavior, "replicas")
+    local answers, lost = {}, lost_requests()
+    if row.before then
+      row.before(pool)
+      kit():settle()
+    end
+    call(pool, function(value, err, from)
+      answers[#answers + 1] = { value = value, err = err, from = from, at = kit():now() }
+    end)
+    kit():settle()
+
+    if row.event then
+      kit():advance(10)
+      row.event(pool)
+    end
+    kit():advance(10000)
+    return pool, answers, lost
+  end
+
+  local function check(row, size, pool, answers, lost)
+    assert.are.equal(1, #answers)
+    local answer = answers[1]
+    local err = answer.err
+    assert.is_nil(answer.value)
+    assert.is_true(troupe.is_error(err, "AggregateError"), tostring(err))
+    local path = tostring(pool.path)
+    assert.are.equal(path .. ": " .. row.says:format(size), err.message)
+    assert.are.equal(path, err.path)
+    assert.are.equal(pool, answer.from)
+    assert.are.equal(type(row.at) == "function" and row.at(size) or row.at, answer.at)
+    assert.are.equal(row.leg and size or 0, #err.errors)
+    for i, member in ipairs(err.errors) do
+      local as_expected = row.leg(member, path .. "/routee-" .. i, i)
+      assert.is_true(as_expected, ("errors[%d] is %s"):format(i, tostring(member)))
+    end
+    assert.are.same({}, lost)
+    assert.are.equal(0, kit().system:stats().scatters)
+  end
+
+  for name, row in pairs(rows) do
+    for who, call in pairs(callers) do
+      for _, size in ipairs { 1, 3, 100 } do
+        if who == "a task" or not row.ends_actors then
+          it(("SG-5 because %s tells %s (%d routees)"):format(name, who, size), function()
+            check(row, size, run(row, size, call))
+          end)
+        end
+      end
+    end
+  end
+
+  it("SG-5 because the system terminates is a dead letter of a sender that has stopped", function()
+    local pool = kit().system:spawn(Router.scatter_gather_first_completed(3, mute), "replicas")
+    local told, letters = {}, {}
+    local caller = kit().system:spawn(function(_, message) told[#told + 1] = message end)
+    kit().system.events:subscribe(function(event) letters[#letters + 1] = event end, "dead_letter")
+    pool:tell("k", caller)
+    kit():settle()
+
+    kit().system:terminate()
+
+    assert.are.same({}, told)
+    assert.are.equal(1, #letters)
+    assert.is_true(troupe.is_error(letters[1].message, "AggregateError"))
+    assert.are.equal(tostring(caller.path), tostring(letters[1].recipient))
+    assert.are.equal(pool, letters[1].sender)
+  end)
+end)
+
+describe("scatters that overlap", function()
+  local kit = new_kit.each(before_each, after_each)
+
+  local function spawn(...) return kit().system:spawn(...) end
+
+  -- Of 500 messages, what becomes of each depends on its number: who asks, which routees reply, and
+  -- when. Routee-1 never gets past its first message.
+  local COUNT, TIMEOUT = 500, 1000
+
+  local function delay(routee, n) return routee == 2 and n % 7 + 1 or n % 5 + 1 end
+
+  local function succeeds(routee, n)
+    if routee == 2 then return n % 4 ~= 0 end
+    return n % 6 ~= 0
+  end
+
+  local broken = {}
+  for n = 1, COUNT do broken[n] = troupe.error("Broken", "no disk", { n = n }) end
+
+  local function stall_or_answer(actor, n)
+    local routee = number_of(actor.name)
+    if routee == 1 then return troupe.sleep(1e6) end
+    local reply_to, me = actor.sender, actor.ref
+    actor.system:schedule_once(delay(routee, n), function()
+      reply_to:tell(succeeds(routee, n) and { n = n, by = routee } or broken[n], me)
+    end)
+  end
+
+  -- Who is to answer message n, and when; nobody when all but the one that stalls fail.
+  local function winner(n)
+    local by, at = nil, TIMEOUT
+    for routee = 2, 3 do
+      if succeeds(routee, n) and delay(routee, n) < at then by, at = routee, delay(routee, n) end
+    end
+    return by, at
+  end
+
+  local function open_at(time)
+    local open = 0
+    for n = 1, COUNT do
+      local _, at = winner(n)
+      if at > time then open = open + 1 end
+    end
+    return open
+  end
+
+  local function ask_all(pool, note)
+    for n = 1, COUNT do
+      if n % 3 == 0 then
+        kit().system:go(function() note(n, pool:ask(n, 60000)) end)
+      elseif n % 3 == 1 then
+        spawn(function() note(n, pool:ask(n, 60000)) end):tell("go")
+      else
+        pool:tell(n, spawn(function(actor, answer)
+          if troupe.is_error(answer) then
+            note(n, nil, answer, actor.sender)
+          else
+            note(n, answer, nil, actor.sender)
+          end
+        end))
+      end
+    end
+  end
+
+  it("SG-9 each get their own answer, behind a routee that is stalled", function()
+    local pool = spawn(Router.scatter_gather_first_completed(3, stall_or_answer,
+      { timeout_ms = TIMEOUT }), "replicas")
+    local answers = {}
+    ask_all(pool, function(n, value, err, from)
+      answers[#answers + 1] = { n = n, value = value, err = err, from = from, at = kit():now() }
+    end)
+
+    for time = 0, 7 do
+      kit():advance(time == 0 and 0 or 1)
+      assert.are.equal(open_at(time), kit().system:stats().scatters, "at " .. time)
+    end
+    kit():advance(TIMEOUT)
+
+    assert.are.equal(COUNT, #answers)
+    local seen = {}
+    for _, answer in ipairs(answers) do
+      local n = answer.n
+      assert.is_nil(seen[n])
+      seen[n] = true
+      local by, at = winner(n)
+      assert.are.equal(at, answer.at, n)
+      if by then
+        assert.are.same({ n = n, by = by }, answer.value)
+        assert.is_nil(answer.err)
+        assert.are.equal("routee-" .. by, answer.from.name)
+      else
+        assert.is_nil(answer.value)
+        local errors = answer.err.errors
+        assert.are.equal("AskTimeoutError", errors[1].name)
+        assert.is_true(rawequal(broken[n], errors[2]) and rawequal(broken[n], errors[3]))
+        assert.are.equal(pool, answer.from)
+      end
+    end
+    local stats = kit().system:stats()
+    assert.are.same({ 0, 0 }, { stats.scatters, stats.asks })
+  end)
+
+  it("SG-9 answer one sender in the order of the replies, and then of the messages", function()
+    local pool = spawn(Router.scatter_gather_first_completed(3, stall_or_answer,
+      { timeout_ms = TIMEOUT }), "replicas")
+    local answers = {}
+    local caller = spawn(function(_, answer)
+      answers[#answers + 1] = { at = kit():now(), n = answer.n, by = answer.by }
+    end)
+    for n = 1, COUNT do pool:tell(n, caller) end
+
+    kit():advance(TIMEOUT)
+
+    assert.are.equal(COUNT, #answers)
+    local last = {} -- of each routee
+    for i, answer in ipairs(answers) do
+      local by = answer.by or "nobody"
+      local before = last[by]
+      assert.is_true(i == 1 or answers[i - 1].at <= answer.at)
+      if answer.by and before and before.at == answer.at then
+        assert.is_true(before.n < answer.n)
+      end
+      last[by] = answer
+    end
+  end)
+
+  it("SG-9 fail behind a stalled routee each with errors of their own", function()
+    local pool = spawn(Router.scatter_gather_first_completed(2, function(actor, n)
+      if actor.name == "routee-1" then return troupe.sleep(1e6) end
+      actor:fail(broken[n])
+    end, { timeout_ms = TIMEOUT }), "replicas")
+    local errors = {}
+    for n = 1, COUNT do
+      kit():async(function()
+        local _, err = pool:ask(n, 60000)
+        errors[n] = err
+      end)
+      kit():advance(1)
+    end
+
+    assert.are.equal(0, #errors)
+    kit():advance(TIMEOUT - COUNT)
+    for n = 1, COUNT do
+      assert.are.equal(n, #errors) -- one each millisecond, as they were asked
+      assert.is_true(rawequal(broken[n], errors[n].errors[2]))
+      assert.are.equal("AskTimeoutError", errors[n].errors[1].name)
+      assert.are_not.equal(errors[n - 1], errors[n])
+      kit():advance(1)
+    end
+  end)
+
+  it("SG-12 each settle once, under any schedule", function()
+    kit { log_level = "off" }:explore(function(fresh)
+      local gate = {}
+      local pool = fresh.system:spawn(Router.scatter_gather_first_completed(4, function(actor, n)
+        local reply_to, i = actor.sender, number_of(actor.name)
+        gate[#gate + 1] = function()
+          reply_to:tell(i == 1 and n or troupe.error("Broken", "no disk"))
+        end
+        if i == 3 and n == 10 then actor:stop() end
+        if i == 4 and n == 15 then error("no disk") end
+      end, { timeout_ms = 10 }), "replicas")
+      local answers, settled = {}, 0
+      for n = 1, 20 do
+        answers[n] = 0
+        fresh.system:go(function()
+          local value, err = pool:ask(n, 60000)
+          assert(value == n or troupe.is_error(err, "AggregateError"), tostring(err))
+          answers[n], settled = answers[n] + 1, settled + 1
+        end)
+      end
+      fresh:settle()
+      for _, open in ipairs(gate) do fresh.system:schedule_once(10, open) end
+      fresh.system:schedule_once(10, function() pool:stop() end)
+
+      fresh:advance(10)
+      fresh:advance(10000)
+
+      assert(settled == 20, settled .. " of 20 have settled")
+      for n = 1, 20 do assert(answers[n] == 1, n) end
+      assert(fresh.system:stats().scatters == 0)
+    end, { seeds = 50 })
+  end)
+end)
