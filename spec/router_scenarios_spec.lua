@@ -1,0 +1,158 @@
+--- Routers under conditions that have been the undoing of routers elsewhere.
+local troupe = require "troupe"
+local new_kit = require "spec.support.kit"
+
+local Router, Broadcast = troupe.Router, troupe.Broadcast
+
+local function first_routee(routees) return routees[1] end
+
+local pools = {
+  round_robin = Router.round_robin,
+  random = Router.random,
+  broadcast = Router.broadcast,
+  smallest_mailbox = Router.smallest_mailbox,
+  custom = function(size, routee, ...)
+    return Router.custom(size, routee, first_routee, ...)
+  end,
+  scatter_gather_first_completed = function(size, routee, routee_options, pool_options)
+    return Router.scatter_gather_first_completed(size, routee, pool_options, routee_options)
+  end,
+}
+
+describe("routers in hard conditions", function()
+  local kit = new_kit.each(before_each, after_each)
+
+  local function spawn(...) return kit().system:spawn(...) end
+
+  local function routee(n)
+    return (kit().system:actor_selection("/user/workers/routee-" .. n):resolve_one())
+  end
+
+  local function dead_letters()
+    local letters = {}
+    kit().system.events:subscribe(function(event) letters[#letters + 1] = event end, "dead_letter")
+    return letters
+  end
+
+  local function recorder(seen)
+    return function(actor, message) seen[#seen + 1] = actor.name .. ":" .. tostring(message) end
+  end
+
+  describe("a routee that stops with a backlog", function()
+    -- Two routees with five messages each; routee-2 is to stop behind its five.
+    local function draining_pool(make, seen)
+      local pool = spawn(make(2, function(actor, message)
+        if message ~= "backlog" then seen[#seen + 1] = actor.name end
+        troupe.sleep(10)
+        if actor.sender then actor:reply(message) end
+      end), "workers")
+      for _ = 1, 5 do pool:tell(Broadcast("backlog")) end
+      kit():settle()
+      routee(2):stop()
+      return pool
+    end
+
+    for name, make in pairs(pools) do
+      it("RTR-12 gets no more mail by " .. name .. ", however little is left of it", function()
+        local seen = {}
+        local letters = dead_letters()
+        local pool = draining_pool(make, seen)
+        local client = spawn(function() end)
+
+        for _ = 1, 6 do
+          pool:tell("mail", client)
+          kit():advance(10)
+        end
+        kit():advance(1000)
+
+        assert.are.same({
+          "routee-1", "routee-1", "routee-1", "routee-1", "routee-1", "routee-1",
+        }, seen)
+        assert.are.same({}, letters)
+      end)
+    end
+  end)
+
+  it("RTR-9 gives each as many ties as the others, in their order, in pools of any size", function()
+    for size = 1, 9 do
+      local seen, expected = {}, {}
+      local pool = spawn(Router.smallest_mailbox(size, recorder(seen)))
+      for n = 1, 3 * size do
+        expected[n] = ("routee-%d:%d"):format((n - 1) % size + 1, n)
+        pool:tell(n)
+        kit():settle()
+      end
+
+      assert.are.same(expected, seen)
+    end
+  end)
+
+  describe("a broadcast message", function()
+    -- By name: how a Broadcast comes to a pool.
+    local ways = {
+      ["a timer of an actor"] = function(pool, message)
+        spawn({ pre_start = function(actor)
+          actor.timers:start_single("key", "due", 10)
+        end, receive = function() pool:tell(message) end })
+        kit():advance(10)
+      end,
+      ["forward"] = function(pool, message)
+        spawn(function(actor) actor:forward(pool) end):tell(message)
+      end,
+      ["a stash"] = function(pool, message)
+        local ref = spawn(function(actor, m)
+          if m == "go on" then
+            actor:become(function(self) self:forward(pool) end)
+            actor:unstash_all()
+          else
+            actor:stash()
+          end
+        end)
+        ref:tell(message)
+        ref:tell("go on")
+      end,
+      ["a selection"] = function(pool, message)
+        kit():settle()
+        kit().system:actor_selection(tostring(pool.path)):tell(message)
+      end,
+      ["a reply"] = function(pool, message)
+        spawn(function(actor) actor:reply(message) end):tell("ask", pool)
+      end,
+      ["watch_with"] = function(pool, message)
+        local victim = spawn(function() end)
+        spawn({
+          pre_start = function(actor) actor:watch_with(victim, message) end,
+          receive = function(_, m) pool:tell(m) end,
+        })
+        kit():settle()
+        victim:stop()
+      end,
+    }
+
+    for way, send in pairs(ways) do
+      it("RTR-5 reaches each routee once, unwrapped, when it comes by " .. way, function()
+        local seen = {}
+        local pool = spawn(Router.round_robin(3, recorder(seen)), "workers")
+
+        send(pool, Broadcast("announce"))
+        kit():settle()
+        pool:tell("next")
+        kit():settle()
+
+        assert.are.same({
+          "routee-1:announce", "routee-2:announce", "routee-3:announce", "routee-1:next",
+        }, seen)
+      end)
+    end
+
+    it("RTR-5 is a message like any other to an actor that is no router", function()
+      local message, got = Broadcast("announce"), nil
+      spawn(function(_, m) got = m end):tell(message)
+
+      kit():settle()
+
+      assert.are.same(message, got)
+      assert.are.equal(getmetatable(message), getmetatable(got))
+    end)
+  end)
+end)
