@@ -631,6 +631,23 @@ describe("ask", function()
       assert.are.same({}, kit().logs)
     end)
 
+    it("ASK-4 shows no late reply to the next incarnation of the asker", function()
+      local letters = collect_dead_letters()
+      local target = kit().system:spawn(slow_echo(100))
+      local received = {}
+      local asker = kit().system:spawn(function(_, message)
+        received[#received + 1] = message
+        if message == "go" then error(select(2, target:ask("late", 50))) end
+      end)
+
+      asker:tell("go")
+      asker:tell("next")
+      kit():advance(1000)
+
+      assert.are.same({ "go", "next" }, received)
+      assert.are.same({}, letters)
+    end)
+
     it("ASK-4 settles once when reply, failure, cancel and stop race the timeout", function()
       local function permute(list, n, visit)
         if n == 0 then return visit(list) end
@@ -1087,6 +1104,23 @@ describe("ask", function()
       assert.are.same({
         "troupe://demo/temp/ask-" .. n, "troupe://demo/temp/ask-" .. n, "ask-" .. n,
       }, rendered)
+    end)
+
+    it("ASK-10 is found by no path: who was not given it cannot answer", function()
+      local path
+      local target = kit().system:spawn(function(actor)
+        path = tostring(actor.sender.path)
+        troupe.sleep(50)
+        actor:reply("true")
+      end)
+      local answer = kit():async(function() return (target:ask("hello")) end)
+      kit():settle()
+
+      kit().system:actor_selection(path):tell("forged")
+      kit().system:actor_selection("/temp/*"):tell("forged")
+
+      assert.is_nil((kit().system:actor_selection(path):resolve_one(10)))
+      assert.equal("true", answer:await())
     end)
 
     it("ASK-10 can be kept and told later from outside", function()

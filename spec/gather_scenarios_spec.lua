@@ -612,3 +612,82 @@ describe("scatters that overlap", function()
     end, { seeds = 50 })
   end)
 end)
+
+describe("scatters among others", function()
+  local kit = new_kit.each(before_each, after_each)
+
+  local function spawn(...) return kit().system:spawn(...) end
+
+  -- A pool of two pools of two, whose routees answer "k" and do nothing else.
+  local function nested_pool()
+    local inner = Router.scatter_gather_first_completed(2, function(actor, message)
+      if message == "k" then actor:reply(actor.parent.name .. "/" .. actor.name) end
+      if message == "fail" then actor:fail(actor.parent.name .. "/" .. actor.name) end
+    end, { timeout_ms = 100 })
+    return spawn(Router.scatter_gather_first_completed(2, inner, { timeout_ms = 250 }), "outer")
+  end
+
+  it("SG-1 of pools of pools are answered by the routee at the bottom", function()
+    local pool = nested_pool()
+
+    local value, err, from = pool:ask("k")
+
+    assert.are.same({ "routee-1/routee-1", nil }, { value, err })
+    assert.are.equal("troupe://demo/user/outer/routee-1/routee-1", tostring(from))
+  end)
+
+  it("SG-5 of pools of pools fail with the failures of the inner ones", function()
+    local pool = nested_pool()
+
+    local _, err, from = pool:ask("fail")
+
+    assert.are.equal("troupe://demo/user/outer: all 2 routees failed", err.message)
+    assert.are.equal(pool, from)
+    for i, inner in ipairs(err.errors) do
+      local name = "routee-" .. i
+      assert.are.equal(("troupe://demo/user/outer/%s: all 2 routees failed"):format(name),
+        inner.message)
+      assert.are.same({ name .. "/routee-1", name .. "/routee-2" }, inner.errors)
+    end
+  end)
+
+  it("SG-5 of pools of pools hear of the time-outs of the inner ones, when these are", function()
+    local pool = nested_pool()
+
+    local _, err = pool:ask("nobody knows")
+
+    assert.are.equal(100, kit():now())
+    for i, inner in ipairs(err.errors) do
+      assert.are.equal(
+        ("troupe://demo/user/outer/routee-%d: none of 2 routees replied within 100ms"):format(i),
+        inner.message)
+    end
+  end)
+
+  it("SG-9 can be asked for by a routee of the same pool, in its handler", function()
+    local pool, answer
+    pool = spawn(Router.scatter_gather_first_completed(3, function(actor, message)
+      if message == "k" then return actor:reply(actor.name) end
+      if actor.name == "routee-1" then answer = pool:ask("k") end
+    end))
+
+    pool:tell(Broadcast("go"))
+    kit():settle()
+
+    assert.are.equal("routee-2", answer)
+  end)
+
+  it("SG-8 of a request that was forwarded fail at once when the router stops", function()
+    local pool = spawn(Router.scatter_gather_first_completed(2, mute))
+    local forwarder = spawn(function(actor) actor:forward(pool) end)
+    local answer = kit():async(function() return forwarder:ask("k", 60000) end)
+
+    pool:stop()
+    kit():settle()
+
+    assert.are.equal("done", answer:status())
+    local _, err, from = answer:await()
+    assert.is_true(troupe.is_error(err, "AggregateError"))
+    assert.are.equal(pool, from)
+  end)
+end)

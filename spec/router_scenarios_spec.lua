@@ -155,4 +155,33 @@ describe("routers in hard conditions", function()
       assert.are.equal(getmetatable(message), getmetatable(got))
     end)
   end)
+
+  describe("an ask of everyone", function()
+    -- Routee i ends with its request after 10 * i ms; the third one may reply first.
+    local function ending(actor, message)
+      local i = math.tointeger(actor.name:match("%d+$"))
+      troupe.sleep(10 * i)
+      if i == 3 and message == "reply" then actor:reply("at last") end
+      actor:stop()
+    end
+
+    for name, make in pairs(pools) do
+      it("ASK-7 fails with the last routee of " .. name .. ", and not before", function()
+        local pool = spawn(make(3, ending), "workers")
+
+        local _, err = pool:ask(Broadcast("stop"), 60000)
+
+        assert.is_true(troupe.is_error(err, "ActorStoppedError"), tostring(err))
+        assert.are.equal(30, kit():now())
+      end)
+
+      it("ASK-7 is answered by the last routee of " .. name .. " that has not stopped", function()
+        local pool = spawn(make(3, ending), "workers")
+
+        local value, err = pool:ask(Broadcast("reply"), 60000)
+
+        assert.are.same({ "at last", nil }, { value, err })
+      end)
+    end
+  end)
 end)
