@@ -353,12 +353,25 @@ describe("a scatter that fails", function()
     return lost
   end
 
-  local function run(row, size, call)
+  -- Routers that gather, set so that one reply will do and that each asks all its routees at once,
+  -- or as good as at once: `apart` ms one after another.
+  local routers = {
+    { id = "SG-5", make = Router.scatter_gather_first_completed, options = {},
+      callers = { "a task", "a handler", "a sender" }, sizes = { 1, 3, 100 } },
+    { id = "SG-17", make = Router.scatter_gather, options = { wait_for = 1 },
+      callers = { "a task" }, sizes = { 1, 3, 100 } },
+    { id = "SG-15", make = Router.hedged, apart = 1 / 64,
+      options = { delay_ms = 1 / 64, max_extra_load = 10 },
+      callers = { "a task" }, sizes = { 1, 3 } },
+  }
+
+  local function run(row, router, size, call)
     kit(row.system_options)
     local options = { timeout_ms = 250 }
-    for key, value in pairs(row.options or {}) do options[key] = value end
-    local behavior = Router.scatter_gather_first_completed(size, row.routee, options,
-      row.routee_options)
+    for _, more in ipairs { router.options, row.options or {} } do
+      for key, value in pairs(more) do options[key] = value end
+    end
+    local behavior = router.make(size, row.routee, options, row.routee_options)
     local pool = row.spawn and row.spawn(behavior) or kit().system:spawn(behavior, "replicas")
     local answers, lost = {}, lost_requests()
     if row.before then
@@ -378,7 +391,7 @@ describe("a scatter that fails", function()
     return pool, answers, lost
   end
 
-  local function check(row, size, pool, answers, lost)
+  local function check(row, router, size, pool, answers, lost)
     assert.are.equal(1, #answers)
     local answer = answers[1]
     local err = answer.err
@@ -388,7 +401,9 @@ describe("a scatter that fails", function()
     assert.are.equal(path .. ": " .. row.says:format(size), err.message)
     assert.are.equal(path, err.path)
     assert.are.equal(pool, answer.from)
-    assert.are.equal(type(row.at) == "function" and row.at(size) or row.at, answer.at)
+    local at = type(row.at) == "function" and row.at(size) or row.at
+    local latest = at + (size - 1) * (router.apart or 0)
+    assert.is_true(at <= answer.at and answer.at <= latest, ("at %s ms"):format(answer.at))
     assert.are.equal(row.leg and size or 0, #err.errors)
     for i, member in ipairs(err.errors) do
       local as_expected = row.leg(member, path .. "/routee-" .. i, i)
@@ -399,12 +414,15 @@ describe("a scatter that fails", function()
   end
 
   for name, row in pairs(rows) do
-    for who, call in pairs(callers) do
-      for _, size in ipairs { 1, 3, 100 } do
-        if who == "a task" or not row.ends_actors then
-          it(("SG-5 because %s tells %s (%d routees)"):format(name, who, size), function()
-            check(row, size, run(row, size, call))
-          end)
+    for _, router in ipairs(routers) do
+      for _, who in ipairs(router.callers) do
+        for _, size in ipairs(router.sizes) do
+          local title = ("%s because %s tells %s (%d routees)"):format(router.id, name, who, size)
+          if who == "a task" or not row.ends_actors then
+            it(title, function()
+              check(row, router, size, run(row, router, size, callers[who]))
+            end)
+          end
         end
       end
     end
