@@ -709,3 +709,199 @@ describe("scatters among others", function()
     assert.are.equal(pool, from)
   end)
 end)
+
+describe("a request that asks one routee after another", function()
+  local kit = new_kit.each(before_each, after_each)
+
+  -- A pool that notes who is asked when, in `asked`; the first is asked to answer after `ms`.
+  local function pool_of(size, make, options, asked, ms)
+    return kit().system:spawn(make(size, function(actor)
+      asked[#asked + 1] = { name = actor.name, at = kit():now() }
+      if ms and #asked == 1 then
+        troupe.sleep(ms)
+        actor:reply(actor.name)
+      end
+    end, options), "replicas")
+  end
+
+  local function times(asked)
+    local list = {}
+    for i, entry in ipairs(asked) do list[i] = entry.at end
+    return list
+  end
+
+  for name, router in pairs {
+    hedged = { id = "SG-15", make = Router.hedged, delay = "delay_ms" },
+    tail_chopping = { id = "SG-16", make = Router.tail_chopping, delay = "interval_ms" },
+  } do
+    it(router.id .. " asks nobody more by " .. name .. " once it is answered", function()
+      local asked = {}
+      local pool = pool_of(5, router.make, { [router.delay] = 20 }, asked, 30)
+
+      pool:ask("k")
+      kit():advance(10000)
+
+      assert.are.same({ 0, 20 }, times(asked))
+    end)
+
+    it(router.id .. " is answered once by " .. name .. " when the next is due just then", function()
+      local asked, answers = {}, {}
+      local pool = pool_of(5, router.make, { [router.delay] = 20 }, asked, 20)
+      local caller = kit().system:spawn(function(_, answer) answers[#answers + 1] = answer end)
+
+      pool:tell("k", caller)
+      kit():advance(10000)
+
+      assert.are.same({ asked[1].name }, answers)
+      assert.is_true(#asked <= 2)
+    end)
+  end
+
+  it("SG-16 asks nobody more when its caller has given up", function()
+    local asked = {}
+    local pool = pool_of(5, Router.tail_chopping, { interval_ms = 20 }, asked)
+
+    local _, err = pool:ask("k", 30)
+    kit():advance(10000)
+
+    assert.is_true(troupe.is_error(err, "AskTimeoutError"))
+    assert.are.same({ 0, 20 }, times(asked))
+    assert.are.equal(0, kit().system:stats().scatters)
+  end)
+
+  it("SG-16 says how many had been asked, and how long they had", function()
+    local asked = {}
+    local pool = pool_of(10, Router.tail_chopping, { interval_ms = 20, timeout_ms = 50 }, asked)
+
+    local _, err = pool:ask("k")
+
+    assert.are.same({ 0, 20, 40 }, times(asked))
+    assert.are.equal("troupe://demo/user/replicas: none of 3 routees replied within 50ms",
+      err.message)
+    assert.are.equal(3, #err.errors)
+    for i, late in ipairs(err.errors) do
+      assert.are.equal("troupe://demo/user/replicas/" .. asked[i].name, late.path)
+    end
+  end)
+
+  it("SG-16 is told of those that stop before their turn, and does not wait for them", function()
+    local asked = {}
+    local pool = pool_of(3, Router.tail_chopping, { interval_ms = 20, timeout_ms = 50 }, asked)
+    local answer = kit():async(function() return pool:ask("k") end)
+
+    pool:tell(Broadcast(troupe.PoisonPill))
+    kit():advance(50)
+
+    local _, err = answer:await()
+    assert.are.same({ 0 }, times(asked))
+    assert.are.equal("troupe://demo/user/replicas: all 3 routees failed", err.message)
+    assert.are.same({ "AskTimeoutError", "ActorStoppedError", "ActorStoppedError" },
+      { err.errors[1].name, err.errors[2].name, err.errors[3].name })
+  end)
+
+  -- Latencies that are hard on a percentile.
+  for name, latency in pairs {
+    ["all the same"] = function() return 10 end,
+    ["finer than a millisecond"] = function(n) return 0.2 + n % 10 / 100 end,
+    ["in two heaps"] = function(n) return n % 2 == 0 and 1 or 100 end,
+  } do
+    it("SG-15 costs no more than it may when latencies are " .. name, function()
+      local asked, answered, count = 0, 0, 4000
+      local pool = kit().system:spawn(Router.hedged(3, function(actor, n)
+        asked = asked + 1
+        local reply_to, me = actor.sender, actor.ref
+        actor.system:schedule_once(latency(n), function() reply_to:tell(n, me) end)
+      end, { percentile = 0.95, max_extra_load = 0.05 }), "replicas")
+
+      for n = 1, count do
+        kit():async(function()
+          assert(pool:ask(n) == n)
+          answered = answered + 1
+        end)
+        if n % 4 == 0 then kit():advance(1) end
+      end
+      kit():advance(100)
+
+      assert.are.equal(count, answered)
+      assert.is_true(asked >= count and asked <= count * 1.05 + 10, asked .. " were asked")
+    end)
+  end
+end)
+
+describe("a routee that has failed fast", function()
+  local kit = new_kit.each(before_each, after_each)
+
+  -- Routee-1 answers after 10 ms; what routee-2 does is `deed`.
+  local function cancelling_pool(deed)
+    return kit().system:spawn(Router.scatter_gather_first_completed(2, function(actor, message)
+      if actor.name == "routee-1" then
+        troupe.sleep(10)
+        actor:reply(message)
+      else
+        deed(actor, message)
+      end
+    end, { cancel_losers = true }), "replicas")
+  end
+
+  it("SG-14 is no loser: what it does afterwards is not cancelled", function()
+    local woke_at, cancelled
+    local pool = cancelling_pool(function(actor)
+      troupe.sleep(5)
+      actor:fail("no disk")
+      troupe.sleep(50)
+      woke_at, cancelled = kit():now(), actor:cancelled()
+    end)
+
+    pool:ask("k")
+    kit():advance(1000)
+
+    assert.are.equal(55, woke_at)
+    assert.is_false(cancelled)
+  end)
+
+  it("SG-14 is not disturbed in the request that it has turned to", function()
+    local pool = cancelling_pool(function(actor, message)
+      if message == "k" then
+        troupe.sleep(5)
+        return actor:fail("no disk")
+      end
+      troupe.sleep(50)
+      actor:reply("undisturbed")
+    end)
+    kit():async(function() return pool:ask("k") end)
+    local other = kit():async(function()
+      return kit().system:actor_selection("/user/replicas/routee-2"):resolve_one():ask("other")
+    end)
+
+    kit():advance(1000)
+
+    assert.are.equal("undisturbed", (other:await()))
+  end)
+end)
+
+describe("a request that needs several replies", function()
+  local kit = new_kit.each(before_each, after_each)
+
+  it("SG-17 counts each routee once, with what it gave first", function()
+    local pool = kit().system:spawn(Router.scatter_gather(3, function(actor)
+      if actor.name == "routee-1" then
+        actor:reply("first")
+        actor:reply("second")
+        actor:fail("third")
+      elseif actor.name == "routee-2" then
+        actor:fail("no disk")
+        actor:reply("changed my mind")
+      else
+        troupe.sleep(20)
+        actor:reply("last")
+      end
+    end, { wait_for = 2 }), "replicas")
+
+    local replies = pool:ask("k")
+
+    assert.are.equal(20, kit():now())
+    assert.are.same({ "first", "last" }, { replies[1].value, replies[2].value })
+    assert.are.same({ 2, "routee-1", "routee-3" },
+      { #replies, replies[1].routee.name, replies[2].routee.name })
+  end)
+end)
