@@ -682,6 +682,23 @@ describe("scatters among others", function()
     end
   end)
 
+  it("SG-3 leave no dead letter of a loser that stops with the request in its mailbox", function()
+    local letters = {}
+    kit().system.events:subscribe(function(event) letters[#letters + 1] = event end, "dead_letter")
+    local pool = spawn(Router.scatter_gather_first_completed(2, function(actor, message)
+      if actor.name == "routee-1" then return actor:reply(message) end
+      troupe.sleep(10)
+      error("no disk")
+    end, nil, { supervisor_strategy = troupe.stopping_strategy }), "replicas")
+    pool:ask("in hand")
+    pool:ask("queued")
+
+    kit():advance(10)
+
+    assert.are.equal(2, kit().system:stats().actors) -- the router and routee-1
+    assert.are.same({}, letters)
+  end)
+
   it("SG-9 can be asked for by a routee of the same pool, in its handler", function()
     local pool, answer
     pool = spawn(Router.scatter_gather_first_completed(3, function(actor, message)
@@ -693,6 +710,27 @@ describe("scatters among others", function()
     kit():settle()
 
     assert.are.equal("routee-2", answer)
+  end)
+
+  it("MBX-3 lose no answer that the sender's mailbox rejects: it is a dead letter", function()
+    local letters = {}
+    kit().system.events:subscribe(function(event) letters[#letters + 1] = event end, "dead_letter")
+    local pool = spawn(Router.scatter_gather_first_completed(2, function(actor, message)
+      actor:reply("found " .. message)
+    end), "replicas")
+    local caller = spawn(function() troupe.sleep(100) end, "caller",
+      { mailbox = { capacity = 1, overflow = "reject" } })
+    caller:tell("in hand")
+    kit():settle()
+    caller:tell("queued")
+
+    pool:tell("k", caller)
+    kit():settle()
+
+    assert.are.equal(1, #letters)
+    assert.are.same({ "found k", "mailbox-full" }, { letters[1].message, letters[1].reason })
+    assert.are.equal("routee-1", letters[1].sender.name)
+    assert.are.equal(tostring(caller.path), tostring(letters[1].recipient))
   end)
 
   it("SG-8 of a request that was forwarded fail at once when the router stops", function()
