@@ -20,7 +20,8 @@ end
 
 --- Everything that began in the test has come to its own end when its actors have been stopped and
 --- its time-outs are over, before the end of the system sweeps it away.
-local function check_ledger(kit)
+---@param kit troupe.Kit
+function M.check_ledger(kit)
   for _, ref in ipairs(core.children(core.user_guardian(kit.system))) do ref:stop() end
   kit:advance(LONG_MS)
   check_counters(kit, COUNTERS, "when all actors had stopped")
@@ -39,7 +40,7 @@ function M.each(before_each, after_each)
   before_each(function() kit = nil end)
 
   after_each(function()
-    if kit then check_ledger(kit) end
+    if kit then M.check_ledger(kit) end
   end)
 
   return function(options)
