@@ -130,6 +130,16 @@ describe("mailboxes", function()
       assert.are.equal(0, kit():now())
     end)
 
+    it("MBX-3 fails no ask of which another copy stays", function()
+      local pool = kit().system:spawn(troupe.Router.custom(1, function(actor)
+        actor:reply("served")
+      end, function(routees) return { routees[1], routees[1] } end, {
+        mailbox = { capacity = 1, overflow = "drop-head" },
+      }))
+
+      assert.are.equal("served", (pool:ask("x")))
+    end)
+
     it("MBX-4 leaves the message in hand out of the count", function()
       local seen = {}
       local ref = kit().system:spawn(function(_, message)

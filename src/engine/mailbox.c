@@ -234,10 +234,12 @@ static void drop_head(tp_actor *a) {
 
 /* Makes room for one more message if that is the mailbox's way; false when the newcomer must go. Which
  * one is the lowest shows when the newcomer has been ranked. */
-static bool make_room(tp_actor *a, const tp_behavior_spec *spec) {
+static bool make_room(tp_actor *a, const tp_behavior_spec *spec, const tp_envelope *newcomer) {
   if (a->bounded < spec->capacity || spec->overflow == TP_OVERFLOW_DROP_LOWEST) return true;
   if (spec->overflow != TP_OVERFLOW_DROP_HEAD) return false;
+  tp_mail_hold(newcomer); /* it may be a copy of the request that goes */
   drop_head(a);
+  tp_mail_let_go(newcomer);
   return true;
 }
 
@@ -261,10 +263,11 @@ static int deliver(tp_actor *a, tp_value message, tp_ref *sender) {
     return TP_OK;
   }
   const tp_behavior_spec *spec = a->behavior == NULL ? NULL : tp_behavior_look(a->behavior);
-  if (spec != NULL && spec->capacity > 0 && tp_mail_counts(message) && !make_room(a, spec)) {
+  tp_envelope e = {message, sender};
+  if (spec != NULL && spec->capacity > 0 && tp_mail_counts(message) && !make_room(a, spec, &e)) {
     return turn_away(a, spec, message, sender);
   }
-  int status = tp_mail_push(a, (tp_envelope){message, sender});
+  int status = tp_mail_push(a, e);
   if (status != TP_OK) {
     tp_value_release(s, message);
     return status;
