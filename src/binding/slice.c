@@ -39,28 +39,11 @@ static void push_message(lua_State *L, tpl_coro *c) {
   }
 }
 
-static void push_handler(lua_State *L, tpl_coro *c) {
+static void receive(lua_State *L, tpl_coro *c) {
   push_anchor(L, c->job.code);
   push_actor(L, c);
   push_message(L, c);
-}
-
-static void receive(lua_State *L, tpl_coro *c) {
-  push_handler(L, c);
   call(L, c, 2, 0);
-}
-
-static int handler_ended(lua_State *L, int status, lua_KContext context) {
-  tpl_measured((tpl_coro *)context);
-  return job_ended(L, status, context);
-}
-
-/* As receive; what is measured costs nothing where nothing is. */
-static void receive_measured(lua_State *L, tpl_coro *c) {
-  tpl_measure(c);
-  push_handler(L, c);
-  lua_callk(L, 2, 0, (lua_KContext)c, handler_ended);
-  tpl_measured(c);
 }
 
 /* Pushes the hook's function, or the one that stands in for it. */
@@ -131,6 +114,34 @@ static int job_ended(lua_State *L, int status, lua_KContext context) {
   (void)status;
   finish(L, c);
   return 0;
+}
+
+/* ---- Handlers that are measured --------------------------------------------------------- */
+
+static int handler_ended(lua_State *L, int status, lua_KContext context) {
+  tpl_coro *c = (tpl_coro *)context;
+  (void)L;
+  (void)status;
+  tpl_measured(c);
+  tp_done(&c->job);
+  return 0;
+}
+
+/* Laid out apart, so that where nothing is measured nothing is paid. */
+#ifdef __GNUC__
+#define TPL_RARE __attribute__((cold, noinline))
+#else
+#define TPL_RARE
+#endif
+
+/* As receive and finish. */
+TPL_RARE static void receive_measured(lua_State *L, tpl_coro *c) {
+  tpl_measure(c);
+  push_anchor(L, c->job.code);
+  push_actor(L, c);
+  push_message(L, c);
+  lua_callk(L, 2, 0, (lua_KContext)c, handler_ended);
+  handler_ended(L, LUA_OK, (lua_KContext)c);
 }
 
 /* ---- Calls that may not wait ------------------------------------------------------------ */
@@ -329,9 +340,9 @@ static int slice_loop(lua_State *L, tpl_coro *c) {
       case TP_JOB_RECEIVE:
         if (h->measures) {
           receive_measured(L, c);
-        } else {
-          receive(L, c);
+          continue;
         }
+        receive(L, c);
         break;
       case TP_JOB_PRE_START:
       case TP_JOB_POST_STOP:
