@@ -589,6 +589,45 @@ for _, method in ipairs { "list", "replay" } do
   }
 end
 
+--- What is shown of a metric that one call is made of.
+local function sample(kit, name)
+  return tonumber(kit.system.metrics:render():match("\n" .. name .. " (%S+)\n"))
+end
+
+local FINITE = with(ANY_INTEGER, "1.5")
+
+for _, call in ipairs {
+  {
+    kind = "counter", method = "inc", fine = with(SPAN, "nil"), default = 1, says = "of at least 0",
+  },
+  { kind = "gauge", method = "inc", fine = with(FINITE, "nil"), default = 1 },
+  { kind = "gauge", method = "dec", fine = with(FINITE, "nil"), default = 1, sign = -1.0 },
+  { kind = "gauge", method = "set", fine = with(FINITE, "NaN", "inf", "-inf"), option = "value" },
+  { kind = "histogram", method = "observe", fine = FINITE, option = "value", part = "_sum" },
+} do
+  local name = call.kind == "counter" and "made_total" or "made"
+  local function made(kit)
+    return kit.system.metrics[call.kind](kit.system.metrics, name, "Made.")
+  end
+  add {
+    id = "MET-2", name = ("%s of %s:%s"):format(call.option or "n", call.kind, call.method),
+    where = call.kind .. ":" .. call.method, option = call.option or "n",
+    says = call.says, fine = call.fine, default = call.default,
+    system = { metrics = true },
+    give = function(v, kit)
+      local metric = made(kit)
+      metric[call.method](metric, v)
+    end,
+    works = function(new, v, is)
+      local metric = made(new())
+      metric[call.method](metric, v)
+      local value = sample(new(), name .. (call.part or ""))
+      local is_finite = is - is == 0
+      if is_finite then assert.are.equal((call.sign or 1.0) * is, value + 0.0) end
+    end,
+  }
+end
+
 add {
   id = "CB-1", name = "max_failures", where = "circuit_breaker", option = "max_failures",
   says = "of at least 1", fine = COUNT,

@@ -255,7 +255,7 @@ end
 ---@raise OptionsError at the caller's line
 function Gauge:dec(n, labels)
   n = check.argument("gauge:dec", "n", n, amount_rule, 2)
-  add(self, -n, read_labels(self, "gauge:dec", labels, 2))
+  add(self, 0.0 - n, read_labels(self, "gauge:dec", labels, 2))
 end
 
 ---@class troupe.Histogram : troupe.Metric  how many values are up to each bound
