@@ -73,6 +73,16 @@ local builders = {
       { path = path })
   end,
 
+  ["too-many-routees"] = function(path)
+    return errors.new("ResizeError", ("%s: a pool has at most 1000000 routees"):format(path),
+      { path = path })
+  end,
+
+  ["not-a-pool"] = function(path)
+    local message = "%s: a group owns no routees, so it adds and removes none"
+    return errors.new("ResizeError", message:format(path), { path = path })
+  end,
+
   ["scatter-timeout"] = function(path, ms, members, count)
     local message = "%s: none of %d routees replied within %s"
     return errors.new("AggregateError", message:format(path, count, duration(ms)),

@@ -1,4 +1,6 @@
 --- Messages with a meaning for the runtime.
+local check = require "troupe.check"
+
 local messages = {}
 
 --- How `troupe.core` knows them.
@@ -59,5 +61,50 @@ local by_code = { [0] = messages.PoisonPill, [1] = messages.Kill }
 ---@param code integer
 ---@return table
 function messages.signal(code) return by_code[code] end
+
+--- Asks a router for the list of its routees.  (RTR-15)
+messages.GetRoutees = setmetatable({ 0 }, {
+  __name = "troupe.GetRoutees",
+  __tostring = function() return "troupe.GetRoutees" end,
+})
+
+local count_rule = check.integer { min = 1, max = 1000000 }
+
+-- What makes such messages is their metatable, so that `messages.is` knows them by it.
+local function resizing(name, sign)
+  local kind = { __name = "troupe." .. name }
+
+  function kind.__tostring(self) return ("troupe.%s(%d)"):format(name, self.n) end
+
+  function kind.of(n) return setmetatable({ sign * n, n = n }, kind) end
+
+  return setmetatable(kind, {
+    __call = function(_, n)
+      local checked = check.argument(name, "n", n, count_rule, 2)
+      return kind.of(checked)
+    end,
+  })
+end
+
+--- Has a pool spawn `n` more routees; an asker gets the new size. The message has the field `n`.
+--- (RTR-15)
+---@type fun(n: integer): { n: integer }
+---@raise OptionsError at the caller's line
+messages.AddRoutees = resizing("AddRoutees", 1)
+
+--- Has a pool remove the `n` routees with the highest numbers, or all there are; they handle the
+--- mail that they have. An asker gets the new size. The message has the field `n`.  (RTR-15)
+---@type fun(n: integer): { n: integer }
+---@raise OptionsError at the caller's line
+messages.RemoveRoutees = resizing("RemoveRoutees", -1)
+
+--- The message of these with that number of the engine's.
+---@param number integer
+---@return table
+function messages.pool_request(number)
+  if number == 0 then return messages.GetRoutees end
+  if number > 0 then return messages.AddRoutees.of(number) end
+  return messages.RemoveRoutees.of(-number)
+end
 
 return messages

@@ -4,12 +4,22 @@ local check = require "troupe.check"
 
 local pattern = {}
 
+--- The two parts of a path: what names an actor within its system, and the name of the system where
+--- that is given; nil for what is no path.
+---@param path any           "/user/a", the full text, or a path
+---@return string? short     "/user/a"
+---@return string? system_name
+function pattern.split(path)
+  local text = getmetatable(path) and tostring(path) or path
+  if type(text) ~= "string" then return nil end
+  local system_name, short = text:match("^troupe://([^/]+)(/.*)$")
+  if short then return short, system_name end
+  return text:match("^/.*"), nil
+end
+
 local path_rule = {
   expected = 'a path such as "/user/a" or "troupe://<system>/user/a"',
-  test = function(value)
-    return type(value) == "string" and (value:find("^/") or value:find("^troupe://[^/]+/")) ~= nil,
-      value
-  end,
+  test = function(value) return pattern.split(value) ~= nil, value end,
 }
 
 --- Checks a path, and gives it without the system.
@@ -20,14 +30,13 @@ local path_rule = {
 ---@return string short      "/user/a"
 ---@raise OptionsError
 function pattern.read(where, path, system_name, level)
-  local text = getmetatable(path) and tostring(path) or path
-  text = check.argument(where, "path", text, path_rule, level + 1)
-  local name, rest = text:match("^troupe://([^/]+)(/.*)$")
+  check.argument(where, "path", path, path_rule, level + 1)
+  local short, name = pattern.split(path)
   if name and name ~= system_name then
-    check.fail(where, ("the path must be of the system %q (got %q)"):format(system_name, name),
-      level + 1)
+    check.fail(where, ("the path must be of the system %q (got %q)"):format(system_name,
+      tostring(path)), level + 1)
   end
-  return rest or text
+  return short
 end
 
 --- Whether a path has wildcards. Names have none.

@@ -75,6 +75,7 @@ local warnings = {
   ["no-reply-target"] = "dropped a message: a scatter needs somebody to answer; ask the router, or "
     .. "tell it with a sender",
   ["respawn-limit"] = "respawned 10 routees within a minute: this one stays away",
+  ["resize-failed"] = "the pool could not grow: out of memory",
   ["respawn-failed"] = "a routee could not be respawned: out of memory",
 }
 

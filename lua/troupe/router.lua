@@ -3,6 +3,7 @@
 --- Each gives a behavior to spawn: an actor that owns `size` routees, "routee-1" and so on, and
 --- passes its mail on to them. The sender is kept: replies go straight to whoever asked (RTR-4).
 local check = require "troupe.check"
+local group = require "troupe.group"
 local recipe = require "troupe.recipe"
 
 local Router = {}
@@ -13,6 +14,17 @@ local Router = {}
 ---@field on_routee_stop? "remove" | "keep" | "respawn"  default "remove": a routee that stopped
 ---  leaves the pool; "keep" dead-letters its share; "respawn" spawns it anew, at most 10 times a
 ---  minute
+---@field resizer? troupe.ResizerOptions  default: none, the size stays
+
+---@class troupe.ResizerOptions  when a pool grows and shrinks, and by how much (RTR-18)
+---@field lower_bound? integer  routees that it has at least; default 1
+---@field upper_bound? integer  and at most; default 10
+---@field pressure_threshold? integer  when a routee is under pressure: 0, while it is busy; 1,
+---  while it is busy and mail waits; n, while n messages or more wait; default 1
+---@field rampup_rate? number  grows by this share when all routees are under pressure; default 0.2
+---@field backoff_threshold? number  shrinks when less than this share is; default 0.3
+---@field backoff_rate? number  by this share; default 0.1
+---@field messages_per_resize? integer  it is looked at each time so many have come; default 10
 
 ---@class troupe.ScatterOptions : troupe.PoolOptions
 ---@field timeout_ms? number  of a whole scatter; default 4500, below the 5000 of `ask`
@@ -51,6 +63,15 @@ local strategy_rule = check.func()
 
 local pool_schema = {
   on_routee_stop = check.one_of { "remove", "keep", "respawn", default = "remove" },
+  resizer = check.record {
+    lower_bound = check.integer { min = 1, max = MAX_SIZE, default = 1 },
+    upper_bound = check.integer { min = 1, max = MAX_SIZE, default = 10 },
+    pressure_threshold = check.integer { min = 0, max = 1 << 31, default = 1 },
+    rampup_rate = check.number { min = 0, default = 0.2 },
+    backoff_threshold = check.number { min = 0, max = 1, default = 0.3 },
+    backoff_rate = check.number { min = 0, max = 1, default = 0.1 },
+    messages_per_resize = check.integer { min = 1, max = 1 << 31, default = 10 },
+  },
 }
 
 -- The options of a pool, of a scatter, and `more`.
@@ -92,16 +113,23 @@ local gather_schema = scatter_options {
   },
 }
 
+local function check_bounds(where, resizer, level)
+  if not resizer or resizer.upper_bound >= resizer.lower_bound then return end
+  local message = "resizer.upper_bound must be at least resizer.lower_bound, %d (got %d)"
+  check.fail(where, message:format(resizer.lower_bound, resizer.upper_bound), level + 1)
+end
+
 -- The factory `where` was called by the user: its errors name that line, three levels up.
 local function pool(where, routing, size, routee, routee_options, schema, options)
   local values = check.options(where, options, schema, 3)
+  check_bounds(where, values.resizer, 3)
   values.size = check.argument(where, "size", size, size_rule, 3)
   if values.size > MAX_SIZE then
     check.fail(where, ("size must be at most %d (got %d)"):format(MAX_SIZE, values.size), 3)
   end
   values.routee = recipe.of(where, routee, routee_options, 3)
   values.routing = routing
-  values.factory = where
+  values.shown = ("%s(%d)"):format(where, values.size)
   return recipe.ready(values)
 end
 
@@ -253,6 +281,56 @@ function Router.scatter_gather(size, routee, options, routee_options)
       made.size, made.wait_for), 2)
   end
   made.list = true
+  return made
+end
+
+-- The strategies of groups.
+local strategies = {
+  round_robin = "round_robin",
+  random = "random",
+  broadcast = "broadcast",
+  smallest_mailbox = "smallest_mailbox",
+}
+
+local gathering = {
+  scatter_gather_first_completed = true,
+  scatter_gather = true,
+  hedged = true,
+  tail_chopping = true,
+}
+
+local group_strategy_rule = {
+  expected = 'one of "round_robin", "random", "broadcast", "smallest_mailbox", or a function',
+  test = function(value)
+    return strategies[value] ~= nil or strategy_rule.test(value), value
+  end,
+}
+
+local group_schema = {}
+
+--- Routes to actors that exist, instead of spawning its own.  (RTR-17)
+---
+--- A member that has stopped gets no more mail; a path gets mail whenever an actor is there.
+--- Stopping or restarting the group leaves its members alone.
+---@param strategy "round_robin" | "random" | "broadcast" | "smallest_mailbox" | troupe.Strategy
+---@param routees troupe.Member[]  refs and paths, of one system; a member that is there twice gets
+---  twice its share
+---@param options? table  none so far
+---@return troupe.RouterBehavior
+---@raise OptionsError at the caller's line
+function Router.group(strategy, routees, options)
+  if gathering[strategy] then
+    local message = "%s works with a pool alone: a router that gathers owns its routees"
+    check.fail("Router.group", message:format(strategy), 2)
+  end
+  check.argument("Router.group", "strategy", strategy, group_strategy_rule, 2)
+  local values = check.options("Router.group", options, group_schema, 2)
+  values.members, values.system_name = group.read("Router.group", routees, 2)
+  values.size = #values.members
+  values.routing = strategies[strategy] or "custom"
+  values.strategy = not strategies[strategy] and strategy or nil
+  values.shown = ("Router.group(%s, %d)"):format(values.routing, values.size)
+  local made = recipe.ready(values)
   return made
 end
 

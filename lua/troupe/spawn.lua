@@ -1,6 +1,7 @@
 --- Spawning, for systems and actors alike.  (SPAWN-1 .. SPAWN-6, PATH-3 .. PATH-5)
 local check = require "troupe.check"
 local core = require "troupe.core"
+local group = require "troupe.group"
 local path = require "troupe.path"
 local recipe = require "troupe.recipe"
 
@@ -26,6 +27,11 @@ local function refuse(why, parent, name, level)
   check.fail("spawn", (reasons[why] or why):format(at), level + 1)
 end
 
+local function check_groups(made, parent, level)
+  local why = group.refusal(made, core.ref_system(parent))
+  if why then check.fail("spawn", why, level + 1) end
+end
+
 --- Spawns below `parent`; for `system:spawn` and `actor:spawn`, whose caller the errors name.
 ---@param parent troupe.Ref
 ---@param behavior troupe.Behavior
@@ -40,6 +46,7 @@ return function(parent, behavior, name, options)
     ref, why = core.spawn(parent, name, behavior)
   else
     local made = recipe.of("spawn", behavior, options, 3)
+    if made.routing then check_groups(made, parent, 3) end
     ref, why = core.spawn(parent, name, made.receive, made)
   end
   if not ref then refuse(why, parent, name, 3) end

@@ -350,6 +350,61 @@ static void routers(host *h) {
   use_pool(h, TP_ROUTE_CUSTOM, TP_ROUTEE_REMOVE);
 }
 
+static tp_ref *ask_pool(host *h, tp_ref *pool, int64_t request) {
+  return host_ask(h, pool, (tp_value){.type = TP_POOL_REQUEST, .as.integer = request}, 1000);
+}
+
+static void pools_that_are_resized(host *h) {
+  tp_resizer resizer = {
+      .lower_bound = 2,
+      .upper_bound = 4,
+      .pressure_threshold = 1,
+      .rampup_rate = 1,
+      .messages_per_resize = 1,
+  };
+  tp_behavior_spec pool = {
+      .routing = TP_ROUTE_ROUND_ROBIN,
+      .size = 1,
+      .resizer = &resizer,
+      .on_routee_stop = TP_ROUTEE_RESPAWN,
+      .routee = host_behavior(h, (tp_behavior_spec){.receive = host_code(h, sleep_and_reply)}),
+  };
+  if (pool.routee == NULL) return;
+  want_everything(h);
+  tp_ref *r = host_spawn_spec(h, host_user(h), pool, NULL);
+  ask_pool(h, r, 3);
+  for (int i = 0; i < 8; i++) host_ask(h, r, host_value(h, i), 1000);
+  ask_pool(h, r, 0);
+  host_run(h);
+  ask_pool(h, r, -3);
+  ask_pool(h, r, TP_ROUTEES_MAX);
+  ask_pool(h, r, 0);
+  host_tell(h, r, host_value(h, 9));
+  host_advance(h, 50);
+}
+
+static void groups(host *h) {
+  tp_ref *a = host_spawn(h, host_echo, "a");
+  if (a == NULL) return;
+  tp_behavior_spec group = {
+      .routing = TP_ROUTE_ROUND_ROBIN,
+      .members = (tp_member[]){{.actor = a}, {.path = "/user/b", .length = 7}},
+      .size = 2,
+  };
+  tp_ref *r = host_spawn_spec(h, host_user(h), group, NULL);
+  for (int i = 0; i < 3; i++) host_ask(h, r, host_value(h, i), 1000);
+  host_run(h);
+  stop(a);
+  host_spawn(h, host_echo, "b");
+  host_ask(h, r, host_value(h, 4), 1000);
+  ask_pool(h, r, 0);
+  ask_pool(h, r, 1);
+  host_run(h);
+  kill(h, r);
+  host_ask(h, r, host_value(h, 5), 1000);
+  host_advance(h, 50);
+}
+
 static void forwards(host *h) {
   want_everything(h);
   tp_ref *a = host_spawn(h, forward_to_b, "a");
@@ -551,6 +606,8 @@ int main(void) {
       SCENARIO("SUP-12 priorities survive a lack of memory", priorities),
       SCENARIO("SUP-12 dead letters survive a lack of memory", dead_letters),
       SCENARIO("SUP-12 routers survive a lack of memory", routers),
+      SCENARIO("SUP-12 pools that are resized survive a lack of memory", pools_that_are_resized),
+      SCENARIO("SUP-12 groups survive a lack of memory", groups),
       SCENARIO("SUP-12 forwards survive a lack of memory", forwards),
       SCENARIO("SUP-12 scatters survive a lack of memory", scatters),
       SCENARIO("SUP-12 failing scatters survive a lack of memory", failing_scatters),

@@ -446,6 +446,9 @@ void host_text(const host *h, tp_value v, char *buffer, size_t size) {
     case TP_FAULT: snprintf(buffer, size, "%s", v.as.fault->code); break;
     case TP_BUNDLE: snprintf(buffer, size, "bundle-%u%s", v.as.bundle->size, mark); break;
     case TP_SIGNAL: snprintf(buffer, size, "signal%s", mark); break;
+    case TP_POOL_REQUEST:
+      snprintf(buffer, size, "request%+lld%s", (long long)v.as.integer, mark);
+      break;
     case TP_TERMINATED:
       tp_ref_name(v.as.ref, name, sizeof name);
       snprintf(buffer, size, "dead-%s", name);

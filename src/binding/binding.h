@@ -45,7 +45,9 @@ struct tpl_core {
   const void *broadcast_mt;   /* troupe.Broadcast(m): [1] is m */
   const void *dead_letter_mt; /* events whose loss is no dead letter */
   const void *signal_mt;      /* troupe.PoisonPill and its like: [1] is the tp_signal */
-  bool closed;                /* its state is being closed: no more hosts */
+  const void
+      *request_mt[3]; /* troupe.GetRoutees and its like: [1] is the TP_POOL_REQUEST's number */
+  bool closed;        /* its state is being closed: no more hosts */
 };
 
 /* User values of a core: what the Lua side gave to core.setup. */

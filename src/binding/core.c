@@ -101,9 +101,10 @@ static const void *address_field(lua_State *L, const char *name) {
 }
 
 /* core.setup{ home: what the sources of our Lua files begin with, error_metatable,
- * broadcast_metatable, dead_letter_metatable, signal_metatable, receive_timeout, and the functions
- * misuse, fault, broadcast, signal, terminated, initialization_error, task_failed,
- * coroutine_failed, at_rest }: once, before all else */
+ * broadcast_metatable, dead_letter_metatable, signal_metatable, get_routees_metatable,
+ * add_routees_metatable, remove_routees_metatable, receive_timeout, and the functions misuse, fault,
+ * broadcast, signal, pool_request, terminated, initialization_error, task_failed, coroutine_failed,
+ * at_rest }: once, before all else */
 static int core_setup(lua_State *L) {
   tpl_core *c = tpl_core_here(L);
   luaL_checktype(L, 1, LUA_TTABLE);
@@ -111,6 +112,9 @@ static int core_setup(lua_State *L) {
   c->broadcast_mt = address_field(L, "broadcast_metatable");
   c->dead_letter_mt = address_field(L, "dead_letter_metatable");
   c->signal_mt = address_field(L, "signal_metatable");
+  c->request_mt[0] = address_field(L, "get_routees_metatable");
+  c->request_mt[1] = address_field(L, "add_routees_metatable");
+  c->request_mt[2] = address_field(L, "remove_routees_metatable");
   lua_pushvalue(L, lua_upvalueindex(1));
   lua_pushvalue(L, 1);
   lua_setiuservalue(L, -2, TPL_CORE_SETUP);

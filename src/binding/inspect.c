@@ -22,7 +22,7 @@ static void describe_function(lua_State *L) {
   }
 }
 
-/* A router names its factory; anything else is known by its function that handles messages. */
+/* A router says which one it is; anything else is known by its function that handles messages. */
 static void push_behavior(lua_State *L, tpl_host *h, tp_behavior *b) {
   if (b == NULL) {
     lua_pushliteral(L, "guardian");
@@ -34,11 +34,9 @@ static void push_behavior(lua_State *L, tpl_host *h, tp_behavior *b) {
     describe_function(L);
   } else {
     tpl_push_value(L, h, spec->code);
-    lua_pushliteral(L, "factory");
+    lua_pushliteral(L, "shown");
     lua_rawget(L, -2);
-    lua_pushfstring(L, "%s(%d)", lua_tostring(L, -1), (int)spec->size);
-    lua_replace(L, -3);
-    lua_pop(L, 1);
+    lua_replace(L, -2);
   }
 }
 

@@ -221,6 +221,12 @@ static int core_is_ref(lua_State *L) {
   return 1;
 }
 
+/* core.is_actor(ref): else it is a reply ref */
+static int core_is_actor(lua_State *L) {
+  lua_pushboolean(L, tp_ref_is_actor(tpl_check_ref(L, 1, "is_actor", "the argument")->ref));
+  return 1;
+}
+
 static int core_ref_system(lua_State *L) {
   (void)tpl_check_ref(L, 1, "system", "the argument");
   lua_getiuservalue(L, 1, 1);
@@ -335,6 +341,7 @@ void tpl_open_ref(lua_State *L, int core) {
                                        {"ref_system", core_ref_system},
                                        {"ref_parent", core_ref_parent},
                                        {"is_ref", core_is_ref},
+                                       {"is_actor", core_is_actor},
                                        {"child", core_child},
                                        {"children", core_children},
                                        {"user_guardian", core_user_guardian},

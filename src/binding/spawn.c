@@ -119,6 +119,46 @@ static void read_routing(lua_State *L, int recipe, tp_behavior_spec *spec) {
   if (spec->routing >= TP_ROUTE_FIRST_COMPLETED) read_gathering(L, recipe, &spec->gathering);
 }
 
+/* The resizer of a pool (RTR-18), NULL where it has none. */
+static const tp_resizer *read_resizer(lua_State *L, int recipe, tp_resizer *out) {
+  const tp_resizer *z = NULL;
+  lua_getfield(L, recipe, "resizer");
+  if (!lua_isnil(L, -1)) {
+    int t = lua_gettop(L);
+    *out = (tp_resizer){
+        .lower_bound = (uint32_t)number_field(L, t, "lower_bound", 0),
+        .upper_bound = (uint32_t)number_field(L, t, "upper_bound", 0),
+        .pressure_threshold = (uint32_t)number_field(L, t, "pressure_threshold", 0),
+        .rampup_rate = number_field(L, t, "rampup_rate", 0),
+        .backoff_threshold = number_field(L, t, "backoff_threshold", 0),
+        .backoff_rate = number_field(L, t, "backoff_rate", 0),
+        .messages_per_resize = (uint32_t)number_field(L, t, "messages_per_resize", 0),
+    };
+    z = out;
+  }
+  lua_pop(L, 1);
+  return z;
+}
+
+/* The members of a group (RTR-17), refs and paths, in memory that is left on the stack; NULL for what is
+ * no group. The texts of the paths are the recipe's. */
+static const tp_member *read_members(lua_State *L, int recipe, uint32_t size) {
+  lua_getfield(L, recipe, "members");
+  int list = lua_gettop(L);
+  if (lua_isnil(L, list)) return NULL;
+  tp_member *members = lua_newuserdatauv(L, size * sizeof *members, 0);
+  for (uint32_t i = 0; i < size; i++) {
+    members[i] = (tp_member){0};
+    if (lua_rawgeti(L, list, (lua_Integer)i + 1) == LUA_TSTRING) {
+      members[i].path = lua_tolstring(L, -1, &members[i].length);
+    } else {
+      members[i].actor = tpl_check_ref(L, -1, "spawn", "a member of the group")->ref;
+    }
+    lua_pop(L, 1);
+  }
+  return members;
+}
+
 /* The values last, in room that was made before, so that nothing is held when something raises. */
 static void read_values(lua_State *L, tpl_host *h, int receive, int recipe,
                         tp_behavior_spec *spec) {
@@ -157,6 +197,8 @@ static tp_behavior *behavior_of(lua_State *L, tpl_host *h, int receive, int reci
     tp_behavior_retain(h->last_behavior);
     return h->last_behavior;
   }
+  int top = lua_gettop(L);
+  tp_resizer resizer;
   tp_behavior_spec spec = {.stash_capacity = STASH_CAPACITY};
   if (recipe) {
     spec.hooks = read_hooks(L, recipe);
@@ -169,11 +211,14 @@ static tp_behavior *behavior_of(lua_State *L, tpl_host *h, int receive, int reci
     read_supervision(L, recipe, "own", &spec.own);
     read_supervision(L, recipe, "children", &spec.children);
     read_routing(L, recipe, &spec);
+    spec.resizer = read_resizer(L, recipe, &resizer);
+    spec.members = read_members(L, recipe, spec.size);
   }
   if (recipe) spec.routee = routee_of(L, h, recipe);
   read_values(L, h, receive, recipe, &spec);
   tp_behavior *b;
   int status = tp_behavior_new(h->system, &spec, &b);
+  lua_settop(L, top);
   if (spec.routee != NULL) tp_behavior_release(spec.routee);
   if (status != TP_OK) luaL_error(L, "not enough memory");
   h->last_code = code;

@@ -159,18 +159,24 @@ static tp_value broadcast(lua_State *L, tpl_host *h, int index) {
   return v;
 }
 
-static tp_value signal(lua_State *L, int index) {
+/* A message that stands for a number: [1]. */
+static tp_value numbered(lua_State *L, int index, tp_type type) {
   lua_rawgeti(L, index, 1);
-  tp_value v = {.type = TP_SIGNAL, .as.integer = lua_tointeger(L, -1)};
+  tp_value v = {.type = (uint8_t)type, .as.integer = lua_tointeger(L, -1)};
   lua_pop(L, 1);
   return v;
+}
+
+static bool is_pool_request(const tpl_core *c, const void *mt) {
+  return mt == c->request_mt[0] || mt == c->request_mt[1] || mt == c->request_mt[2];
 }
 
 tp_value tpl_value(lua_State *L, tpl_host *h, int index) {
   const void *mt = metatable_address(L, index);
   if (mt == NULL) return tpl_value_plain(L, h, index);
   if (mt == h->core->broadcast_mt) return broadcast(L, h, index);
-  if (mt == h->core->signal_mt) return signal(L, index);
+  if (mt == h->core->signal_mt) return numbered(L, index, TP_SIGNAL);
+  if (is_pool_request(h->core, mt)) return numbered(L, index, TP_POOL_REQUEST);
   tp_value v = host_value(L, h, index);
   if (mt == h->core->error_mt) v.flags |= TP_IS_ERROR;
   if (mt == h->core->dead_letter_mt) v.flags |= TP_UNLAMENTED;
@@ -260,6 +266,7 @@ void tpl_push_value(lua_State *L, tpl_host *h, tp_value v) {
     case TP_BUNDLE: push_bundle(L, h, v.as.bundle); break;
     case TP_RECEIVE_TIMEOUT: tpl_push_setup(L, h, "receive_timeout"); break;
     case TP_SIGNAL: push_named(L, h, "signal", tp_integer(v.as.integer)); break;
+    case TP_POOL_REQUEST: push_named(L, h, "pool_request", tp_integer(v.as.integer)); break;
     default: lua_pushnil(L); break;
   }
 }

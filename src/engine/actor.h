@@ -82,6 +82,7 @@ typedef struct tp_actor {
   bool started;          /* pre_start of this incarnation has ended */
   bool guardian;
   bool ranks;       /* its mail has priorities: what waits for its rank is in the ring */
+  bool removed;     /* by its pool, which does not spawn it anew (RTR-15) */
   bool named;       /* by `label.name`; else "$" and `label.number` */
   uint32_t bounded; /* messages queued that count towards the mailbox's capacity */
 

@@ -7,6 +7,7 @@
 #include "idle.h"
 #include "mailbox.h"
 #include "metrics.h"
+#include "pool.h"
 #include "resolve.h"
 #include "router.h"
 #include "stash.h"
@@ -261,7 +262,8 @@ static tp_turn post_restart(tp_actor *a, tp_job *job) {
 void tp_actor_close(tp_actor *a) {
   if (a->closed) return;
   a->closed = true;
-  if (a->parent != NULL && a->parent->router != NULL) tp_router_routee_closed(a->parent, a);
+  a->ref.system->closed++;
+  if (a->parent != NULL && a->parent->router != NULL) tp_pool_routee_closed(a->parent, a);
 }
 
 /* RTR-13, SG-8, BOS-1 */
@@ -317,7 +319,7 @@ static tp_turn stop(tp_actor *a, tp_job *job) {
 }
 
 void tp_actor_child_gone(tp_actor *parent, tp_actor *child) {
-  if (parent->router != NULL) tp_router_routee_gone(parent, child);
+  if (parent->router != NULL) tp_pool_routee_gone(parent, child);
   if (tp_actor_childless(parent) &&
       (parent->phase == TP_PHASE_RESTARTING || parent->phase == TP_PHASE_STOPPING)) {
     tp_schedule_run(parent->ref.system, &parent->run);
@@ -553,6 +555,7 @@ int tp_actor_spawn(tp_actor *parent, tp_behavior *behavior, const char *name, si
     return TP_ENOMEM;
   }
   tp_count(s, TP_COUNT_CREATED);
+  s->spawned++;
   tp_schedule_run(s, &a->run);
   tp_resolve_spawned(s);
   *out = a;

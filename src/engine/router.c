@@ -1,25 +1,22 @@
 #include "router.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "alloc.h"
 #include "events.h"
+#include "fault.h"
 #include "gather.h"
-#include "lifecycle.h"
+#include "group.h"
 #include "mailbox.h"
 #include "metrics.h"
+#include "pool.h"
+#include "resizer.h"
 #include "strategy.h"
 #include "stream.h"
-#include "supervision.h"
 #include "system.h"
 #include "value.h"
 
-/* A pool that loses routees faster than this stops respawning them, or it would do nothing else. */
-enum { RESPAWN_LIMIT = 10 };
-#define RESPAWN_WINDOW (60000 * TP_MILLISECOND)
-
-/* ---- The pool --------------------------------------------------------------------------- */
+/* ---- Routees ---------------------------------------------------------------------------- */
 
 int tp_router_new(tp_actor *a) {
   tp_system *s = a->ref.system;
@@ -40,23 +37,15 @@ fail:
   return TP_ENOMEM;
 }
 
-static uint32_t index_of(const tp_router *r, const tp_actor *routee) {
-  uint32_t i = 0;
-  while (i < r->count && r->routees[i].actor != routee) i++;
-  return i;
+int tp_router_fill(tp_actor *a) {
+  a->router->next = 0;
+  a->router->routed = 0;
+  if (!tp_router_is_group(a)) return tp_pool_fill(a);
+  tp_group_fill(a);
+  return TP_OK;
 }
 
-/* Keeps the routees in the order of their numbers, and the turns where they are. */
-static void add(tp_router *r, tp_routee routee) {
-  uint32_t at = r->count;
-  while (at > 0 && r->routees[at - 1].number > routee.number) at--;
-  memmove(r->routees + at + 1, r->routees + at, (r->count - at) * sizeof routee);
-  r->routees[at] = routee;
-  r->count++;
-  if (at < r->next) r->next++;
-}
-
-static void remove_at(tp_router *r, uint32_t at) {
+void tp_router_drop(tp_router *r, uint32_t at) {
   tp_actor *gone = r->routees[at].actor;
   r->count--;
   memmove(r->routees + at, r->routees + at + 1, (r->count - at) * sizeof *r->routees);
@@ -65,23 +54,8 @@ static void remove_at(tp_router *r, uint32_t at) {
   tp_ref_release(&gone->ref);
 }
 
-static int spawn_routee(tp_actor *a, uint32_t number) {
-  char name[32];
-  int length = snprintf(name, sizeof name, "routee-%u", number);
-  tp_routee routee = {.number = number};
-  int status = tp_actor_spawn(a, tp_router_spec(a)->routee, name, (size_t)length, &routee.actor);
-  if (status == TP_OK) add(a->router, routee);
-  return status;
-}
-
-int tp_router_fill(tp_actor *a) {
-  a->router->next = 0;
-  a->router->routed = 0;
-  for (uint32_t i = 1; i <= tp_router_spec(a)->size; i++) {
-    int status = spawn_routee(a, i);
-    if (status != TP_OK) return status;
-  }
-  return TP_OK;
+void tp_router_drop_all(tp_router *r) {
+  while (r->count > 0) tp_router_drop(r, r->count - 1);
 }
 
 size_t tp_routees(const tp_ref *router, tp_ref **out, size_t size) {
@@ -89,6 +63,49 @@ size_t tp_routees(const tp_ref *router, tp_ref **out, size_t size) {
   if (r == NULL) return 0;
   for (size_t i = 0; i < r->count && i < size; i++) out[i] = &r->routees[i].actor->ref;
   return r->count;
+}
+
+/* ---- Requests (RTR-15) ------------------------------------------------------------------- */
+
+static tp_value list_of_routees(const tp_actor *a) {
+  tp_system *s = a->ref.system;
+  const tp_router *r = a->router;
+  tp_bundle *b = tp_bundle_new(s, r->count);
+  if (b == NULL) return tp_out_of_memory(s);
+  for (uint32_t i = 0; i < r->count; i++) {
+    tp_ref *routee = &r->routees[i].actor->ref;
+    tp_ref_retain(routee);
+    b->item[i] = (tp_value){.type = TP_REF, .as.ref = routee};
+  }
+  return tp_bundle_as_value(b);
+}
+
+static tp_value resize(tp_actor *a, int64_t change) {
+  tp_system *s = a->ref.system;
+  tp_router *r = a->router;
+  if (tp_router_is_group(a)) return tp_fault_value(s, "not-a-pool", &a->ref);
+  if (change < 0) {
+    tp_pool_remove(a, change < -(int64_t)r->count ? r->count : (uint32_t)-change);
+  } else if (change > TP_ROUTEES_MAX - (int64_t)r->count) {
+    return tp_fault_value(s, "too-many-routees", &a->ref);
+  } else if (tp_terminating(s)) {
+    return tp_fault_value(s, "system-terminated", &a->ref);
+  } else if (tp_pool_add(a, (uint32_t)change) != TP_OK) {
+    return tp_out_of_memory(s);
+  }
+  return tp_integer(r->count);
+}
+
+/* Does what is asked, whoever hears of it. Faults answer as failures do. */
+static void serve(tp_actor *a, tp_envelope *e) {
+  int64_t change = e->message.as.integer;
+  tp_value answer = change == 0 ? list_of_routees(a) : resize(a, change);
+  if (e->sender != NULL && e->sender != &a->ref) {
+    (void)tp_reply(e->sender, answer, answer.type == TP_FAULT, &a->ref);
+  } else {
+    tp_value_release(a->ref.system, answer);
+  }
+  tp_mail_handled(a->ref.system, e);
 }
 
 /* ---- Routing ---------------------------------------------------------------------------- */
@@ -131,8 +148,14 @@ static bool ask_strategy(tp_actor *a, tp_job *job, tp_envelope *e) {
 
 bool tp_router_route(tp_actor *a, tp_job *job, tp_envelope *e) {
   tp_router *r = a->router;
-  tp_count_routed(a->ref.system, tp_router_spec(a)->routing);
   bool to_all = e->message.flags >= TP_BROADCAST;
+  if (tp_router_is_group(a)) tp_group_look(a);
+  if (!to_all && e->message.type == TP_POOL_REQUEST) {
+    serve(a, e);
+    return false;
+  }
+  tp_count_routed(a->ref.system, tp_router_spec(a)->routing);
+  if (tp_router_spec(a)->resizer != NULL) tp_resizer_count(a);
   if (to_all) e->message.flags = (uint8_t)(e->message.flags - TP_BROADCAST);
   bool gathers = !to_all && tp_router_gathers(a);
   bool spreads = to_all || gathers || tp_router_spec(a)->routing == TP_ROUTE_BROADCAST;
@@ -178,55 +201,18 @@ void tp_router_strategy_failed(tp_job *job, tp_value reason, tp_value trace) {
   tp_mail_unroutable(a, &job->envelope, "strategy-error", true);
 }
 
-/* ---- Routees that stop ------------------------------------------------------------------ */
-
-void tp_router_routee_closed(tp_actor *a, const tp_actor *routee) {
-  if (tp_router_spec(a)->on_routee_stop == TP_ROUTEE_KEEP) return;
-  uint32_t at = index_of(a->router, routee);
-  if (at < a->router->count) remove_at(a->router, at);
-}
-
-static bool may_respawn(tp_actor *a) {
-  if (tp_router_spec(a)->on_routee_stop != TP_ROUTEE_RESPAWN || a->closed ||
-      a->phase != TP_PHASE_RUNNING || tp_system_stopping(a->ref.system)) {
-    return false;
-  }
-  if (tp_window_grant(a->ref.system, &a->router->respawns, RESPAWN_LIMIT, RESPAWN_WINDOW)) {
-    return true;
-  }
-  tp_events_publish(
-      a->ref.system,
-      &(tp_event){.kind = TP_EVENT_WARNING, .code = "respawn-limit", .subject = &a->ref});
-  return false;
-}
-
-void tp_router_routee_gone(tp_actor *a, const tp_actor *routee) {
-  unsigned number;
-  if (!routee->named || !may_respawn(a) || sscanf(routee->label.name, "routee-%u", &number) != 1)
-    return;
-  if (spawn_routee(a, number) != TP_OK) {
-    tp_events_publish(
-        a->ref.system,
-        &(tp_event){.kind = TP_EVENT_WARNING, .code = "respawn-failed", .subject = &a->ref});
-  }
-}
-
 /* ---- The end ---------------------------------------------------------------------------- */
-
-static void forget_routees(tp_router *r) {
-  while (r->count > 0) remove_at(r, r->count - 1);
-}
 
 void tp_router_close(tp_actor *a) {
   tp_gathers_stop(a);
-  forget_routees(a->router);
+  tp_router_drop_all(a->router);
 }
 
 void tp_router_free(tp_actor *a) {
   tp_system *s = a->ref.system;
   tp_router *r = a->router;
   tp_gathers_forget(a);
-  forget_routees(r);
+  tp_router_drop_all(r);
   tp_window_fini(s, &r->respawns);
   if (r->hedging != NULL) tp_hedging_free(s, r->hedging);
   tp_free(s, r->routees, r->capacity * sizeof *r->routees);

@@ -63,6 +63,8 @@ struct tp_system {
   bool freed;        /* the host has let go; only stale refs are left */
 
   uint64_t uids;    /* given so far */
+  uint64_t spawned; /* actors so far */
+  uint64_t closed;  /* actors that have ceased to take mail, so far */
   size_t holders;   /* of this struct: the host, and each ref */
   uint32_t passive; /* active timers that are passive */
   size_t actors, queued, asks, scatters, waits, bytes;

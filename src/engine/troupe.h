@@ -52,6 +52,7 @@ typedef enum tp_type {
   TP_FAULT,           /* a counted tp_fault */
   TP_BUNDLE,          /* a counted tp_bundle */
   TP_SIGNAL,          /* as.integer is a tp_signal */
+  TP_POOL_REQUEST,    /* to a router, see below; as.integer is how many */
   TP_TERMINATED,      /* as.ref, counted: a death notice, of whom (WATCH-1) */
   TP_RECEIVE_TIMEOUT, /* there was no user mail for a while (TMR-7) */
   TP_TICK,            /* internal: a timer's message that is queued */
@@ -63,6 +64,11 @@ typedef enum tp_signal {
   TP_POISON_PILL, /* drain, then stop (STOP-1) */
   TP_KILL,        /* fail with "killed" when its turn comes (SUP-11) */
 } tp_signal;
+
+/* A TP_POOL_REQUEST of 0 asks a router for its routees, which it answers with a TP_BUNDLE of refs. One
+ * of n has a pool spawn n more, and one of -n has it remove as many; both are answered with the new
+ * size (RTR-15). */
+enum { TP_ROUTEES_MAX = 1000000 };
 
 /* Flags of a value. */
 enum {
@@ -257,6 +263,25 @@ typedef enum tp_on_routee_stop {
   TP_ROUTEE_RESPAWN,
 } tp_on_routee_stop;
 
+/* When a pool is resized, and by how much (RTR-18). A routee is under pressure while it is busy (with a
+ * threshold of 0), while it is busy and mail waits for it (1), or while so many messages wait for it
+ * (2 and more). */
+typedef struct tp_resizer {
+  uint32_t lower_bound, upper_bound; /* 1 <= lower <= upper <= TP_ROUTEES_MAX */
+  uint32_t pressure_threshold;
+  double rampup_rate;       /* the share of its size that it grows by when all are under pressure */
+  double backoff_threshold; /* when the share of those under pressure is less ... */
+  double backoff_rate;      /* ... it shrinks by this one */
+  uint32_t messages_per_resize; /* at least 1 */
+} tp_resizer;
+
+/* An actor, or a path at which there may be one ("/user/a"). */
+typedef struct tp_member {
+  tp_ref *actor; /* or NULL */
+  const char *path;
+  size_t length;
+} tp_member;
+
 typedef struct tp_behavior_spec {
   tp_value code;       /* taken; for the host alone: what its hooks are */
   tp_value receive;    /* taken; for the host alone: what handles messages */
@@ -271,13 +296,18 @@ typedef struct tp_behavior_spec {
   tp_supervision own;      /* of an actor with this behavior; decider taken */
   tp_supervision children; /* of its children, where they say nothing; decider taken */
 
-  /* A pool router, which runs no code of its own: `code`, `receive`, `hooks` and `children` are not
+  /* A router, which runs no code of its own: `code`, `receive`, `hooks` and `children` are not
    * looked at then. */
   tp_routing routing;
   uint32_t size;       /* routees, at least 1 */
   tp_behavior *routee; /* borrowed */
   tp_on_routee_stop on_routee_stop;
   tp_gathering gathering;
+  const tp_resizer *resizer; /* borrowed, or NULL */
+
+  /* Of a group, `size` of them, borrowed; NULL: it is a pool. A group owns no routees to spawn anew or
+   * to resize, and does not gather. */
+  const tp_member *members;
   tp_value strategy; /* taken; host code of a custom strategy */
 } tp_behavior_spec;
 
@@ -674,8 +704,8 @@ void tp_ranked(tp_job *job, double rank);
 bool tp_unranked(const tp_system *s);
 bool tp_rank_next(tp_ref *actor, tp_job *job);
 
-/* The routees of a pool router that get mail, in order, borrowed; `size` slots at most are filled.
- * Returns how many there are. */
+/* The routees of a router that get mail, in order, borrowed; `size` slots at most are filled. Those of
+ * a group are those that its latest message found. Returns how many there are. */
 size_t tp_routees(const tp_ref *router, tp_ref **out, size_t size);
 
 #endif
