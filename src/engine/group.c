@@ -38,7 +38,8 @@ void tp_group_fill(tp_actor *group) {
 void tp_group_look(tp_actor *group) {
   const tp_system *s = group->ref.system;
   tp_router *r = group->router;
-  if (r->spawned == s->spawned && r->closed == s->closed) return;
+  bool misses = r->count < tp_router_spec(group)->size;
+  if (r->closed == s->closed && !(misses && r->spawned != s->spawned)) return;
   r->spawned = s->spawned;
   r->closed = s->closed;
   find_all(group);

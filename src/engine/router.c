@@ -101,7 +101,7 @@ static void serve(tp_actor *a, tp_envelope *e) {
   int64_t change = e->message.as.integer;
   tp_value answer = change == 0 ? list_of_routees(a) : resize(a, change);
   if (e->sender != NULL && e->sender != &a->ref) {
-    (void)tp_reply(e->sender, answer, answer.type == TP_FAULT, &a->ref);
+    tp_mail_send(e->sender, answer, &a->ref);
   } else {
     tp_value_release(a->ref.system, answer);
   }
