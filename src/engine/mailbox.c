@@ -172,17 +172,6 @@ void tp_mail_refused(tp_actor *a, tp_value message, tp_ref *sender, const char *
   if (!tell_asker(a, sender, reason)) dead_letter(a, message, sender, reason);
 }
 
-void tp_mail_send(tp_ref *target, tp_value message, tp_ref *sender) {
-  tp_system *s = target->system;
-  tp_value_retain(s, message);
-  int status = tp_tell(target, message, sender);
-  if (status != TP_OK) {
-    const char *reason = status == TP_EFULL ? "mailbox-full" : "out-of-memory";
-    tp_mail_refused(tp_actor_of(target), message, sender, reason);
-  }
-  tp_value_release(s, message);
-}
-
 void tp_mail_unroutable(tp_actor *a, tp_envelope *e, const char *reason, bool always) {
   if (always || !is_request(e->sender)) dead_letter(a, e->message, e->sender, reason);
   if (is_request(e->sender)) tp_slot_fail(e->sender, reason);
@@ -251,10 +240,12 @@ static int turn_away(tp_actor *a, const tp_behavior_spec *spec, tp_value message
     tp_slot_request_queued(tp_slot_of(sender));
     (void)tell_asker(a, sender, "mailbox-full");
   }
+  if (rejects) return TP_EFULL;
   tp_value_release(a->ref.system, message);
-  return rejects ? TP_EFULL : TP_OK;
+  return TP_OK;
 }
 
+/* Takes `message` but when it fails. */
 static int deliver(tp_actor *a, tp_value message, tp_ref *sender) {
   tp_system *s = a->ref.system;
   if (a->closed) {
@@ -268,10 +259,7 @@ static int deliver(tp_actor *a, tp_value message, tp_ref *sender) {
     return turn_away(a, spec, message, sender);
   }
   int status = tp_mail_push(a, e);
-  if (status != TP_OK) {
-    tp_value_release(s, message);
-    return status;
-  }
+  if (status != TP_OK) return status;
   if (sender != NULL) tp_ref_retain(sender);
   bool pill = tp_value_is_signal(message) && message.as.integer == TP_POISON_PILL;
   if (pill && !a->guardian) tp_actor_close(a);
@@ -284,7 +272,21 @@ int tp_tell(tp_ref *target, tp_value message, tp_ref *sender) {
     tp_slot_settle(target, message, false, sender);
     return TP_OK;
   }
-  return deliver(tp_actor_of(target), message, sender);
+  int status = deliver(tp_actor_of(target), message, sender);
+  if (status != TP_OK) tp_value_release(target->system, message);
+  return status;
+}
+
+void tp_mail_send(tp_ref *target, tp_value message, tp_ref *sender) {
+  if (target->kind == TP_REF_SLOT) {
+    tp_slot_settle(target, message, false, sender);
+    return;
+  }
+  tp_actor *a = tp_actor_of(target);
+  int status = deliver(a, message, sender);
+  if (status == TP_OK) return;
+  tp_mail_refused(a, message, sender, status == TP_EFULL ? "mailbox-full" : "out-of-memory");
+  tp_value_release(target->system, message);
 }
 
 int tp_forward(tp_ref *actor, tp_ref *target, uint32_t most) {

@@ -121,10 +121,10 @@ static void forward(tp_actor *a, const tp_envelope *e, tp_ref *routee) {
 }
 
 /* The last copy: whoever gets it answers for the request from here on, also by refusing it. */
-static void forward_last(tp_actor *a, tp_envelope *e, tp_ref *routee) {
+static void forward_last(const tp_envelope *e, tp_ref *routee) {
   tp_mail_let_go(e);
-  forward(a, e, routee);
-  tp_envelope_release(a->ref.system, e);
+  tp_mail_send(routee, e->message, e->sender);
+  if (e->sender != NULL) tp_ref_release(e->sender);
 }
 
 /* A routee that this stops leaves the pool, and the next one takes its place. */
@@ -136,7 +136,7 @@ static void broadcast(tp_actor *a, tp_envelope *e) {
     forward(a, e, &r->routees[i].actor->ref);
     if (r->routees[i].actor == routee) i++;
   }
-  forward_last(a, e, &r->routees[i].actor->ref);
+  forward_last(e, &r->routees[i].actor->ref);
 }
 
 static bool ask_strategy(tp_actor *a, tp_job *job, tp_envelope *e) {
@@ -171,7 +171,7 @@ bool tp_router_route(tp_actor *a, tp_job *job, tp_envelope *e) {
     return ask_strategy(a, job, e);
   } else {
     uint32_t at = tp_strategy_pick(tp_router_spec(a)->routing)(a);
-    forward_last(a, e, &r->routees[at].actor->ref);
+    forward_last(e, &r->routees[at].actor->ref);
   }
   return false;
 }
@@ -184,7 +184,7 @@ void tp_routed(tp_job *job, tp_ref *const *routees, size_t count) {
     return;
   }
   for (size_t i = 0; i + 1 < count; i++) forward(a, &job->envelope, routees[i]);
-  forward_last(a, &job->envelope, routees[count - 1]);
+  forward_last(&job->envelope, routees[count - 1]);
 }
 
 void tp_router_strategy_failed(tp_job *job, tp_value reason, tp_value trace) {
