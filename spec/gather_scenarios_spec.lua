@@ -1,5 +1,6 @@
 --- Scatters under hard conditions: every way to fail, and hundreds at a time.
 local troupe = require "troupe"
+local testkit = require "troupe.testkit"
 local new_kit = require "spec.support.kit"
 
 local Router, Broadcast = troupe.Router, troupe.Broadcast
@@ -699,6 +700,24 @@ describe("scatters among others", function()
     assert.are.same({}, letters)
   end)
 
+  it("SG-3 let a loser pass its request on to another router afterwards", function()
+    local got = {}
+    local helpers = spawn(Router.broadcast(2, function(actor, message)
+      got[#got + 1] = message
+      actor:reply("late")
+    end))
+    local pool = spawn(Router.scatter_gather_first_completed(2, function(actor, message)
+      if actor.name == "routee-1" then return actor:reply(message) end
+      troupe.sleep(20)
+      actor:forward(helpers)
+    end))
+
+    assert.are.equal("k", (pool:ask("k")))
+    kit():advance(20)
+
+    assert.are.same({ "k", "k" }, got)
+  end)
+
   it("SG-9 can be asked for by a routee of the same pool, in its handler", function()
     local pool, answer
     pool = spawn(Router.scatter_gather_first_completed(3, function(actor, message)
@@ -942,4 +961,99 @@ describe("a request that needs several replies", function()
     assert.are.same({ 2, "routee-1", "routee-3" },
       { #replies, replies[1].routee.name, replies[2].routee.name })
   end)
+end)
+
+describe("gathering over random histories", function()
+  -- What a routee may do with a request, whose number is `n`.
+  local deeds = {
+    function(actor, n) actor:reply(n) end,
+    function(actor, n)
+      troupe.sleep(math.random(150))
+      actor:reply(n)
+    end,
+    function(actor, n)
+      local reply_to = actor.sender
+      actor.system:schedule_once(math.random(150), function() reply_to:tell(n) end)
+    end,
+    function(actor) actor:fail(troupe.error("Broken", "no disk")) end,
+    function(actor)
+      troupe.sleep(math.random(50))
+      actor:fail("no disk")
+    end,
+    function() error("no disk") end,
+    function(actor) actor:stop() end,
+    function(actor)
+      troupe.sleep(math.random(50))
+      actor:stop()
+    end,
+    function(actor, n)
+      actor:stash()
+      if n % 2 == 0 then actor:unstash_all() end
+    end,
+    mute,
+  }
+
+  local routers = {
+    { id = "SG-12", name = "scatter_gather_first_completed", options = {} },
+    { id = "SG-15", name = "hedged", options = { delay_ms = 10, max_extra_load = 1 } },
+    { id = "SG-15", name = "hedged", options = { percentile = 0.5, max_extra_load = 1 } },
+    { id = "SG-16", name = "tail_chopping", options = { interval_ms = 10 } },
+    { id = "SG-17", name = "scatter_gather", options = { wait_for = "majority" } },
+    { id = "SG-17", name = "scatter_gather", options = { wait_for = 1 } },
+  }
+
+  local function is_answer_to(n, answer)
+    if type(answer) ~= "table" then return answer == n end
+    if troupe.is_error(answer) then return troupe.is_error(answer, "AggregateError") end
+    for _, reply in ipairs(answer) do
+      if reply.value ~= n then return false end
+    end
+    return #answer > 0
+  end
+
+  local function random_options(options)
+    local all = {
+      timeout_ms = 100,
+      on_routee_stop = ({ "respawn", "keep", "remove" })[math.random(3)],
+      cancel_losers = math.random(2) == 1,
+    }
+    for key, value in pairs(options) do all[key] = value end
+    return all
+  end
+
+  local function run(router, seed)
+    local kit = testkit.system("demo", { seed = seed, log_level = "off" })
+    math.randomseed(seed)
+    local pool = kit.system:spawn(Router[router.name](seed % 5 + 1, function(actor, n)
+      deeds[math.random(#deeds)](actor, n)
+    end, random_options(router.options), {
+      mailbox = { capacity = math.random(3), overflow = "reject" },
+    }), "replicas", { supervisor_strategy = troupe.one_for_one { max_restarts = -1 } })
+
+    local answers = {}
+    for n = 1, 60 do
+      answers[n] = {}
+      pool:tell(n, kit.system:spawn(function(_, answer) table.insert(answers[n], answer) end))
+      if math.random(3) == 1 then kit:advance(math.random(0, 120)) end
+      if math.random(15) == 1 then pool:tell(troupe.Kill) end
+    end
+    kit:advance(10000)
+
+    for n = 1, 60 do
+      assert.are.equal(1, #answers[n], "seed " .. seed)
+      assert.is_true(is_answer_to(n, answers[n][1]), "seed " .. seed)
+    end
+    local stats = kit.system:stats()
+    assert.are.same({ 0, 0 }, { stats.scatters, stats.asks })
+    kit.system:terminate()
+    assert.are.equal(0, kit.system:stats().anchored)
+  end
+
+  for _, router in ipairs(routers) do
+    local title = ("%s %s (%s) gives each message one answer"):format(router.id, router.name,
+      next(router.options) or "no options")
+    it(title, function()
+      for seed = 1, 25 do run(router, seed) end
+    end)
+  end
 end)

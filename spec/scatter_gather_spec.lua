@@ -1,5 +1,4 @@
 local troupe = require "troupe"
-local testkit = require "troupe.testkit"
 local new_kit = require "spec.support.kit"
 local raised_here = require "spec.support.raised_here"
 
@@ -909,59 +908,6 @@ describe("scatter/gather", function()
         assert.are.same({}, letters)
         assert.are.equal(0, open_scatters())
       end)
-    end
-  end)
-end)
-
-describe("scatters over random histories", function()
-  -- What a routee may do with a request. `n` is its number.
-  local deeds = {
-    function(actor, n) actor:reply(n) end,
-    function(actor, n)
-      troupe.sleep(math.random(300))
-      actor:reply(n)
-    end,
-    function(actor, n)
-      local reply_to = actor.sender
-      actor.system:schedule_once(math.random(300), function() reply_to:tell(n) end)
-    end,
-    function(actor) actor:fail(troupe.error("Broken", "no disk")) end,
-    function() error("no disk") end,
-    function(actor) actor:stop() end,
-    function(actor, n)
-      actor:reply(n)
-      actor:stop()
-    end,
-    mute,
-  }
-
-  it("SG-12 each message gets one answer, its own or an AggregateError", function()
-    for seed = 1, 40 do
-      local kit = testkit.system("demo", { seed = seed, log_level = "off" })
-      math.randomseed(seed)
-      local pool = kit.system:spawn(first_completed(seed % 5 + 1, function(actor, n)
-        deeds[math.random(#deeds)](actor, n)
-      end, { timeout_ms = 200, on_routee_stop = "respawn" }), "replicas", {
-        supervisor_strategy = troupe.one_for_one { max_restarts = -1 },
-      })
-
-      local answers = {}
-      for n = 1, 60 do
-        answers[n] = {}
-        pool:tell(n, kit.system:spawn(function(_, answer) table.insert(answers[n], answer) end))
-        if math.random(3) == 1 then kit:advance(math.random(0, 250)) end
-        if math.random(15) == 1 then pool:tell(troupe.Kill) end
-      end
-      kit:advance(10000)
-
-      for n = 1, 60 do
-        local answer = answers[n][1]
-        assert.are.equal(1, #answers[n], "seed " .. seed)
-        assert.is_true(answer == n or troupe.is_error(answer, "AggregateError"), "seed " .. seed)
-      end
-      assert.are.equal(0, kit.system:stats().scatters)
-      kit.system:terminate()
-      assert.are.equal(0, kit.system:stats().anchored)
     end
   end)
 end)
