@@ -80,10 +80,14 @@ describe("a scatter that fails", function()
 
   local function kill_each(pool) pool:tell(Broadcast(troupe.Kill)) end
 
+  local outcomes = { "first", "enough", "timeout", "all-failed", "stopped", "no-reply-target" }
   local NONE = "none of %d routees replied within 250ms"
   local ALL = "all %d routees failed"
   local EMPTY = "no routees left to scatter to"
   local STOPPED = "stopped while the scatter was still open"
+  local outcome_of = {
+    [NONE] = "timeout", [ALL] = "all-failed", [EMPTY] = "all-failed", [STOPPED] = "stopped",
+  }
 
   --- By name: what the routees do; `before` the scatter begins, at 0 ms, and in the `event` at
   --- 10 ms; what the error `says`, `at` which time, and what each `leg` of it is, in order. Without
@@ -367,7 +371,9 @@ describe("a scatter that fails", function()
   }
 
   local function run(row, router, size, call)
-    kit(row.system_options)
+    local system_options = { metrics = true }
+    for key, value in pairs(row.system_options or {}) do system_options[key] = value end
+    kit(system_options)
     local options = { timeout_ms = 250 }
     for _, more in ipairs { router.options, row.options or {} } do
       for key, value in pairs(more) do options[key] = value end
@@ -392,6 +398,22 @@ describe("a scatter that fails", function()
     return pool, answers, lost
   end
 
+  local function counted(name, labels)
+    local text = kit().system.metrics:render()
+    return tonumber(text:match("\n" .. (name .. labels):gsub("%p", "%%%0") .. " (%S+)"))
+  end
+
+  -- One scatter has ended, with this outcome (SG-10).
+  local function check_metrics(outcome, took_ms)
+    for _, each in ipairs(outcomes) do
+      assert.are.equal(each == outcome and 1 or 0,
+        counted("router_scatter_gather_resolved_total", ('{outcome="%s"}'):format(each)), each)
+    end
+    assert.are.equal(1, counted("router_scatter_gather_latency_seconds_count", ""))
+    local sum = counted("router_scatter_gather_latency_seconds_sum", "")
+    assert.is_true(math.abs(sum - took_ms / 1000) < 1e-9, ("took %s s"):format(sum))
+  end
+
   local function check(row, router, size, pool, answers, lost)
     assert.are.equal(1, #answers)
     local answer = answers[1]
@@ -412,6 +434,7 @@ describe("a scatter that fails", function()
     end
     assert.are.same({}, lost)
     assert.are.equal(0, kit().system:stats().scatters)
+    check_metrics(outcome_of[row.says], answer.at)
   end
 
   for name, row in pairs(rows) do
