@@ -1,5 +1,6 @@
 --- Routers under conditions that have been the undoing of routers elsewhere.
 local troupe = require "troupe"
+local testkit = require "troupe.testkit"
 local new_kit = require "spec.support.kit"
 
 local Router, Broadcast = troupe.Router, troupe.Broadcast
@@ -183,5 +184,71 @@ describe("routers in hard conditions", function()
         assert.are.same({ "at last", nil }, { value, err })
       end)
     end
+  end)
+
+  describe("a strategy that gives what no router can use", function()
+    local unprintable = setmetatable({}, { __tostring = function() error("from __tostring") end })
+    local foreign
+
+    before_each(function()
+      foreign = testkit.system("other")
+    end)
+
+    after_each(function() foreign.system:terminate() end)
+
+    -- By name: what the strategy gives.
+    local gifts = {
+      ["a list with a value that cannot be printed"] = function() return { unprintable } end,
+      ["a list with a hole in it"] = function(routees) return { nil, routees[1] } end,
+      ["the reply ref of another ask"] = function(_, state) return state.message.reply_to end,
+      ["an actor of another system"] = function() return foreign.system:spawn(function() end) end,
+      ["a good ref and the router itself"] = function(routees, state)
+        return { routees[1], state.message.router }
+      end,
+    }
+
+    for name, give in pairs(gifts) do
+      it("RTR-11 costs that message only: " .. name, function()
+        local seen, letters = {}, dead_letters()
+        local reply_to
+        local helper = spawn(function(actor) reply_to = actor.sender end)
+        local open = kit():async(function() return helper:ask("keep it open", 1000) end)
+        local pool = spawn(Router.custom(2, function(_, message) seen[#seen + 1] = message end,
+          function(routees, state)
+            if type(state.message) == "table" then return give(routees, state) end
+            return routees[2]
+          end), "workers")
+        local bad = { reply_to = reply_to, router = pool }
+
+        pool:tell("before")
+        pool:tell(bad)
+        pool:tell("after")
+        kit():settle()
+
+        assert.are.equal(1, #letters)
+        assert.are.equal(bad, letters[1].message)
+        assert.are.equal("strategy-error", letters[1].reason)
+        assert.are.same({ "before", "after" }, seen)
+        assert.are.equal("waiting", open:status())
+      end)
+    end
+  end)
+
+  it("RTR-12 loses what a custom strategy gives to a stopped routee that is kept", function()
+    local seen, letters = {}, dead_letters()
+    local pool = spawn(Router.custom(2, recorder(seen), function(routees, state)
+      return routees[state.message_index + 1]
+    end, nil, { on_routee_stop = "keep" }), "workers")
+    kit():settle()
+    routee(1):stop()
+    kit():settle()
+
+    pool:tell("to the stopped one")
+    pool:tell("to the other")
+    kit():settle()
+
+    assert.are.same({ "routee-2:to the other" }, seen)
+    assert.are.equal(1, #letters)
+    assert.are.same({ "to the stopped one", "stopped" }, { letters[1].message, letters[1].reason })
   end)
 end)
