@@ -20,7 +20,7 @@ OBJ       := $(BUILD_DIR)/obj
 MODULE    := $(BUILD_DIR)/troupe/core.so
 
 .PHONY: all bench clean deps explore format help install lint run test test-engine test-lua asan \
-        valgrind module floor programs check check-engine check-lua \
+        valgrind promtool module floor programs check check-engine check-lua \
         lint-lua lint-format lint-gcc lint-clang lint-layers lint-exports lint-rock
 .DELETE_ON_ERROR:
 
@@ -151,15 +151,15 @@ $(BUILD_DIR)/troupe_bench_floor.so: $(FLOOR)
 
 # --- tests: one program for each spec/engine/*_test.c, one busted run for all of spec/*_spec.lua
 
-test: deps-test ## run the whole suite
+test: deps-test promtool ## run the whole suite
 	@$(MAKE) FLAVOUR=release check
 test-engine: deps-test ## run the C tests of the engine only
 	@$(MAKE) FLAVOUR=release check-engine
-test-lua: deps-test ## run the Lua specs only; BUSTEDFLAGS=--filter=SG-2 for some of them
+test-lua: deps-test promtool ## run the Lua specs only; BUSTEDFLAGS=--filter=SG-2 for some of them
 	@$(MAKE) FLAVOUR=release check-lua
-asan: deps-test ## run the whole suite under ASan, UBSan and the leak checker
+asan: deps-test promtool ## run the whole suite under ASan, UBSan and the leak checker
 	@$(MAKE) FLAVOUR=asan check
-valgrind: deps-valgrind ## run the whole suite under valgrind
+valgrind: deps-valgrind promtool ## run the whole suite under valgrind
 	@TROUPE_HISTORIES=50 $(MAKE) FLAVOUR=release check UNDER='$(VALGRIND)'
 
 VALGRIND := valgrind -q --error-exitcode=9 --leak-check=full --keep-debuginfo=yes
@@ -173,7 +173,7 @@ PROGRAMS := $(patsubst $(OBJ)/%.o,$(BUILD_DIR)/%,$(filter %_test.o,$(CHECKS)))
 # Called as `lua busted`: left to itself busted may run another Lua, and in a process of its own.
 SPECS = $(PRELOAD) $(UNDER) $(LUA) $(BUSTED) --ignore-lua --output=spec/support/counted.lua \
   --lpath="./lua/?.lua;./lua/?/init.lua;./?.lua" --cpath="./$(BUILD_DIR)/?.so" $(BUSTEDFLAGS) spec
-TALLY = @$(IN_TREE) CMOCKA_MESSAGE_OUTPUT=TAP UBSAN_OPTIONS=print_stacktrace=1 \
+TALLY = @PATH="$$PATH:$(CURDIR)/$(TOOLS)" $(IN_TREE) CMOCKA_MESSAGE_OUTPUT=TAP UBSAN_OPTIONS=print_stacktrace=1 \
   $(LUA) spec/support/tally.lua
 
 check: module floor programs
@@ -188,6 +188,20 @@ programs: $(PROGRAMS)
 $(PROGRAMS): $(BUILD_DIR)/%: $(OBJ)/%.o $(filter-out %_test.o,$(CHECKS)) $(ENGINE)
 	@mkdir -p $(@D)
 	@$(CC) $(CFLAGS) $(FLAGS) -fno-lto $(LDFLAGS) $^ $(call pkg,--libs cmocka) -lm -o $@
+
+# promtool reads metrics as Prometheus does. Its package is that of the whole server, which would run
+# as soon as it is installed; so it is only unpacked, into the build directory. Where that cannot be
+# done, the spec that needs it is skipped.
+TOOLS     := build/tools
+APT_GET    = apt-get -q -o Acquire::Retries=0 -o Acquire::http::Timeout=20
+
+promtool:
+	@command -v promtool >/dev/null || [ -x $(TOOLS)/promtool ] || { \
+	  mkdir -p $(TOOLS) && cd $(TOOLS) && $(APT_GET) download prometheus >/dev/null 2>&1 && \
+	  dpkg-deb --fsys-tarfile prometheus_*.deb | tar -xO ./usr/bin/promtool >unpacked && \
+	  chmod +x unpacked && mv unpacked promtool && rm prometheus_*.deb && \
+	  echo "Unpacked promtool of the Debian package prometheus into $(TOOLS)"; \
+	} || { rm -f $(TOOLS)/*; echo "promtool is missing (Debian package prometheus): a spec is skipped"; }
 
 # --- lint: goes on after a failure, so that one run tells all
 

@@ -28,7 +28,9 @@ static size_t run_short_of_memory(scenario run, shortage what, size_t nth, bool 
   h->lenient = true;
   if (what == ONE_ALLOCATION) h->fail_at = nth;
   if (what == ALL_FROM_THERE) h->fail_from = nth;
-  if (host_start(h, NULL) == TP_OK) run(h);
+  tp_system_options options = host_defaults();
+  options.metrics = true;
+  if (host_start(h, &options) == TP_OK) run(h);
 
   size_t failures = h->failures;
   h->fail_at = h->fail_from = 0;
