@@ -529,6 +529,29 @@ describe("metrics", function()
     assert.are.equal(3, changed()[series])
   end)
 
+  it("MET-2 counts a message at a group by the strategy of the group", function()
+    local members = { spawn(ignore, "a"), spawn(ignore, "b") }
+    local group = spawn(Router.group("smallest_mailbox", members))
+    local own = spawn(Router.group(function(routees) return routees[1] end, members))
+    local changed = changes()
+
+    tell(group, 1, 2)
+    tell(own, 1)
+
+    assert.are.equal(2, changed()['router_routed_total{strategy="smallest_mailbox"}'])
+    assert.are.equal(1, changed()['router_routed_total{strategy="custom"}'])
+  end)
+
+  it("MET-2 counts no request to a pool itself as a message that is routed", function()
+    local pool = spawn(Router.round_robin(2, ignore))
+    local changed = changes()
+
+    pool:ask(troupe.GetRoutees)
+    pool:ask(troupe.AddRoutees(1))
+
+    assert.are.same({ actor_created_total = 1 }, changed())
+  end)
+
   it("MET-2 counts a signal at no router, but one that is wrapped", function()
     local series = 'router_routed_total{strategy="random"}'
     local pool = spawn(Router.random(2, ignore))
