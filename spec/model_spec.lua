@@ -96,7 +96,8 @@ describe("make explore", function()
   it("says how many went well", function()
     local output, status = explore(20, 7)
 
-    assert.are.equal("explore: 20 histories from seed 7 on went as the model says\n", output)
+    assert.are.equal("explore: 20 histories of actors, and of routers, from seed 7 on went as "
+      .. "the models say\n", output)
     assert.are.equal(0, status)
   end)
 

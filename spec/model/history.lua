@@ -4,40 +4,13 @@
 ---
 --- The same seed gives the same history.
 
--- SplitMix64 (Steele, Lea and Flood, 2014): a function that gives an integer from 1 to n.
-local function random(seed)
-  local state = seed
-  return function(n)
-    state = state + 0x9e3779b97f4a7c15
-    local z = state
-    z = (z ~ (z >> 30)) * 0xbf58476d1ce4e5b9
-    z = (z ~ (z >> 27)) * 0x94d049bb133111eb
-    z = z ~ (z >> 31)
-    return (z >> 1) % n + 1
-  end
-end
+local chance = require "spec.model.chance"
 
----@class spec.Maker  makes one history
----@field random fun(n: integer): integer
+---@class spec.Maker : spec.Chance  makes one history
 ---@field messages integer  so far
 ---@field mood table      what this history has more of, or less
-local Maker = {}
+local Maker = setmetatable({}, { __index = chance })
 Maker.__index = Maker
-
-function Maker:chance(percent) return self.random(100) <= percent end
-
-function Maker:one_of(list) return list[self.random(#list)] end
-
---- One of { what, weight } entries, as often as its weight says.
-function Maker:weighted(entries)
-  local sum = 0
-  for _, entry in ipairs(entries) do sum = sum + entry[2] end
-  local number = self.random(sum)
-  for _, entry in ipairs(entries) do
-    number = number - entry[2]
-    if number <= 0 then return entry[1] end
-  end
-end
 
 function Maker:target() return self.random(30) end
 
@@ -242,7 +215,7 @@ end
 ---@param seed integer
 ---@return table history  `seed`, `options` of its system, `is_shuffled`, `steps`
 return function(seed)
-  local self = setmetatable({ random = random(seed), messages = 0 }, Maker)
+  local self = setmetatable({ random = chance.random(seed), messages = 0 }, Maker)
   self.mood = {
     restarts = self:one_of { 2, 6 },
     escalates = self:one_of { 1, 4, 12 },

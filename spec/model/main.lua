@@ -1,14 +1,24 @@
---- Runs random histories and looks whether all went as the model says.
+--- Runs random histories, of actors and of routers, and looks whether all went as the models say.
 ---
----     make explore                      10,000 histories, of the seeds from 1 on
+---     make explore                      10,000 histories of each, of the seeds from 1 on
 ---     make explore N=1000000 SEED=77
 ---
---- Exit code: 0 all went as the model says; 1 one did not: its seed, and all that happened, are
+--- Exit code: 0 all went as the models say; 1 one did not: its seed, and all that happened, are
 --- printed; 2 wrong usage.
-local check = require "spec.model.check"
 local lines = require "spec.model.lines"
-local make_history = require "spec.model.history"
-local run = require "spec.model.run"
+
+local models = {
+  {
+    make_history = require "spec.model.history",
+    run = require "spec.model.run",
+    check = require "spec.model.check",
+  },
+  {
+    make_history = require "spec.model.router_history",
+    run = require "spec.model.router_run",
+    check = require "spec.model.router_check",
+  },
+}
 
 local PROGRESS = 10000
 
@@ -29,19 +39,23 @@ local function print_log(log, at)
   for i, entry in ipairs(log) do print((i == at and "> " or "  ") .. lines.of_entry(entry)) end
 end
 
-for i = 1, count do
-  local seed = first + i - 1
-  local history = make_history(seed)
-  local ok, log = pcall(run, history)
+local function try(model, seed)
+  local history = model.make_history(seed)
+  local ok, log = pcall(model.run, history)
   if not ok then fail(seed, tostring(log)) end
-  local wrong, at = check(history.options, log)
+  local wrong, at = model.check(history.options, log)
   if wrong then
     print_log(log, at)
     fail(seed, wrong)
   end
+end
+
+for i = 1, count do
+  for _, model in ipairs(models) do try(model, first + i - 1) end
   if i % PROGRESS == 0 then
-    print(("%d histories, %.0f s"):format(i, os.clock()))
+    print(("%d histories of each, %.0f s"):format(i, os.clock()))
     io.flush()
   end
 end
-print(("explore: %d histories from seed %d on went as the model says"):format(count, first))
+print(("explore: %d histories of actors, and of routers, from seed %d on went as the models say")
+  :format(count, first))
