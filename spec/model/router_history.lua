@@ -53,9 +53,17 @@ end
 
 function make.advance(self) return { ms = self:one_of { 5, 20, self.random(15) } } end
 
-function make.add(self) return { count = self.random(3) } end
+-- What asks a pool something, or resizes it.
+local function request(change)
+  return function(self)
+    local is_asked = self:chance(60)
+    return { change = change(self), message = is_asked and self:message() or nil }
+  end
+end
 
-function make.remove(self) return { count = self.random(self:one_of { 2, 2, 4, 12 }) } end
+make.add = request(function(self) return self.random(3) end)
+make.remove = request(function(self) return -self.random(self:one_of { 2, 2, 4, 12 }) end)
+make.list = request(function() return 0 end)
 
 for _, name in ipairs { "stop", "stop_hard", "kill" } do
   make[name] = function(self) return { target = self.random(30) } end
@@ -89,12 +97,15 @@ return function(seed, strategy)
     settles = self:one_of { 20, 50, 90 },
   }
   local drawn = self:one_of(STRATEGIES)
-  local death = self:one_of { 0, 1, 4 }
+  local death, resizes = self:one_of { 0, 1, 4 }, self:one_of { 0, 1, 5 }
+  -- A strategy of one's own cannot know whether a routee is away, or has come back, or is new.
+  local is_mirror = (strategy or drawn):find("^custom ") ~= nil
   local from_outside = {
     { "tell", 40 }, { "ask", 15 }, { "tell_routee", 8 }, { "advance", 10 },
     { "stop", 2 * death }, { "stop_hard", death }, { "kill", 2 * death },
     { "pills", death > 1 and 1 or 0 }, { "kills", death },
     { "kill_router", death }, { "tell_router_kill", death }, { "stop_router", self.random(2) - 1 },
+    { "add", is_mirror and 0 or resizes }, { "remove", resizes }, { "list", resizes },
   }
   local history = {
     seed = seed,
@@ -110,10 +121,8 @@ return function(seed, strategy)
     },
     steps = {},
   }
-  -- A strategy of one's own cannot know whether a routee is away or has come back.
-  local options = history.options
-  if options.strategy:find("^custom ") and options.on_routee_stop == "respawn" then
-    options.on_routee_stop = "remove"
+  if is_mirror and history.options.on_routee_stop == "respawn" then
+    history.options.on_routee_stop = "remove"
   end
   for i = 1, 5 + self.random(40) do
     history.steps[i] = self:step(self:weighted(from_outside))

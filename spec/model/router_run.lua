@@ -7,6 +7,8 @@ local testkit = require "troupe.testkit"
 
 local Router = troupe.Router
 
+local BROADCAST = getmetatable(troupe.Broadcast())
+
 ---@class spec.RouterRun
 ---@field kit troupe.Kit
 ---@field log table[]  what has happened so far
@@ -155,6 +157,7 @@ function Run:spawn_router()
     behavior = Router[kind](options.size, self:routee(), routee_options, pool_options)
   end
   self.router = self.kit.system:spawn(behavior, "pool", { throughput = options.throughput })
+  self.ids[self.router] = "pool"
 end
 
 -- What is seen from outside -----------------------------------------------------------------------
@@ -162,7 +165,9 @@ end
 local on_event = {}
 
 function on_event.dead_letter(self, event)
-  local message = event.message.n and event.message or event.message[1] -- of a Broadcast
+  local message = event.message
+  if troupe.is(message, BROADCAST) then message = message[1] end
+  if not message.deed then return end -- it was to be answered by the router
   local sender = not message.is_question and event.sender
   self:see("letter", name_of(event.recipient), message.n, event.reason,
     sender and sender.name or nil)
@@ -176,7 +181,7 @@ end
 local function on_life(what, field)
   return function(self, event)
     if event.ref == self.client or event.ref == self.outsider then return end
-    self:see(what, event.ref == self.router and "pool" or self:id(event.ref), event[field])
+    self:see(what, self:id(event.ref), event[field])
   end
 end
 
@@ -199,15 +204,41 @@ function steps.tell(self, step)
   self.router:tell(mail_of(step), step.with_sender and self.client or nil)
 end
 
+-- Asks the router, under a number; what goes out is seen just before.
+function Run:ask(number, message, ms, ...)
+  self:see(...)
+  local value, err, from = self.router:ask(message, ms)
+  if type(value) == "table" then value = table.concat(self:ids_of(value), " ") end
+  self:see("hears", number, value, err and err.name, err and name_of(err.path),
+    value and self:id(from))
+end
+
 function steps.ask(self, step)
-  step.message.is_question = true
+  local message = step.message
+  message.is_question = true
   self.kit.system:go(function()
-    self:see("asks", step.message, step.is_broadcast, step.ms)
-    local value, err, from = self.router:ask(mail_of(step), step.ms)
-    self:see("hears", step.message.n, value, err and err.name, err and name_of(err.path),
-      value and self:id(from))
+    self:ask(message.n, mail_of(step), step.ms, "asks", message, step.is_broadcast, step.ms)
   end)
 end
+
+local function request_of(change)
+  if change == 0 then return troupe.GetRoutees end
+  return change > 0 and troupe.AddRoutees(change) or troupe.RemoveRoutees(-change)
+end
+
+-- A request to the router itself, which is asked under the number of a message, or told.
+local function to_router(self, step)
+  local number = step.message and step.message.n
+  if not number then
+    self:see("requests", step.change)
+    return self.router:tell(request_of(step.change))
+  end
+  self.kit.system:go(function()
+    self:ask(number, request_of(step.change), 1000, "requests", step.change, number)
+  end)
+end
+
+steps.add, steps.remove, steps.list = to_router, to_router, to_router
 
 -- One of the routees that had begun by the last rest, by any number; nil when there is none.
 function Run:any(number) return self.targets[(number - 1) % math.max(#self.targets, 1) + 1] end

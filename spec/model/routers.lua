@@ -4,8 +4,8 @@
 ---
 --- A routee: `id`, `name`; `queue` of items, and `hand`, the item that its handler has; `closed`,
 --- takes no more mail; `ending`, handles no more; `killed`, is to fail; `restarting`.
---- An item: `kind` is mail, pill or kill; `message`, `sender`, `is_broadcast`; `slot` is the number
---- of its message when it was asked.
+--- An item: `kind` is mail, pill, kill or request; `message`, `sender`, `is_broadcast`; `slot`, the
+--- number under which it was asked; `change`, what a request does to the size of the pool.
 local Router = {}
 Router.__index = Router
 
@@ -91,8 +91,15 @@ end
 
 -- RTR-3
 function Router:fill()
-  self.members, self.next, self.routed = {}, 1, 0
-  for number = 1, self.options.size do self:spawn("routee-" .. number) end
+  self.members, self.next, self.routed, self.numbers = {}, 1, 0, 0
+  self:add(self.options.size)
+end
+
+function Router:add(count)
+  for _ = 1, count do
+    self.numbers = self.numbers + 1
+    self:spawn("routee-" .. self.numbers)
+  end
 end
 
 local function grants(times, now)
@@ -154,9 +161,9 @@ end
 -- An event is published: it is to be seen, in its turn.
 function Router:expect(...) self.expected[#self.expected + 1] = { ... } end
 
--- DL-1, DL-4: signals make no dead letters.
+-- DL-1, DL-4: signals make no dead letters. Those of requests are left out here.
 function Router:lose(item, name, reason)
-  if item.kind ~= "mail" or self:is_told(item, name, reason) then return end
+  if self:is_told(item, name, reason) or not item.message then return end
   self:expect("letter", name, item.message.n, reason, item.sender)
 end
 
@@ -227,15 +234,17 @@ function Router:stop_hard(routee)
   if routee.failed then self:is_told(routee.failed, routee.name, "stopped") end
 end
 
+-- STOP-1, but that it may be restarting (LIFE-6).
+function Router:stop(routee)
+  if routee.restarting then return self:stop_hard(routee) end
+  if not routee.closed then self:offer(routee.id, { kind = "pill" }) end
+end
+
 function Router:stop_children(drains)
-  for _, routee in pairs(self.routees) do
-    if routee.id == "outsider" then goto next end
-    if not drains or routee.restarting then -- LIFE-6
-      self:stop_hard(routee)
-    elseif not routee.closed then
-      self:offer(routee.id, { kind = "pill" })
+  for id, routee in pairs(self.routees) do
+    if id ~= "outsider" then
+      if drains then self:stop(routee) else self:stop_hard(routee) end
     end
-    ::next::
   end
 end
 
@@ -256,6 +265,27 @@ function Router:fail()
     self:expect("failed", "pool", "stop")
     self:begin_stop(false)
   end
+end
+
+-- RTR-15: the last ones leave, whatever becomes of those that have stopped.
+function Router:remove(count)
+  for _ = 1, math.min(count, #self.members) do
+    local id = self.members[#self.members]
+    self:leave(id)
+    if self.routees[id] then
+      self.routees[id].is_removed = true
+      self:stop(self.routees[id])
+    end
+  end
+end
+
+-- RTR-15
+function Router:serve(item)
+  if item.change > 0 then self:add(item.change) else self:remove(-item.change) end
+  if not item.slot then return end
+  local answer = item.change == 0 and table.concat(self.members, " ") or #self.members
+  self:settle(item.slot, { value = answer, from = "pool" })
+  self:count(item, -1)
 end
 
 --- Whether there is something that the router may do next without being seen.
@@ -282,6 +312,8 @@ function Router:step()
     self:fail()
   elseif item.kind == "pill" and not item.is_broadcast then
     self:begin_stop(true)
+  elseif item.kind == "request" then
+    self:serve(item)
   else
     self:route(item)
   end
@@ -308,6 +340,11 @@ end
 function Router:tells_routee(id, message, sender, is_taken)
   local item = { kind = "mail", message = message, sender = sender, is_direct = true }
   must(self:offer(id, item) == is_taken, "%s %s it", id, is_taken and "refuses" or "takes")
+end
+
+function Router:requests(change, number)
+  if number then self.slots[number] = { requests = 0, due = self.now + 1000 } end
+  self:tell { kind = "request", change = change, slot = number }
 end
 
 function Router:broadcasts_signal(kind) self:tell { kind = kind, is_broadcast = true } end
@@ -487,16 +524,16 @@ end
 
 function Router:stopped(id)
   must(#self.expected == 0, "%s stops now", id)
-  local name = name_of(id)
+  local name, routee = name_of(id), self.routees[id]
   self:flush(self:flush_of(name), name)
   must(#self.expected == 0, "%s has lost all its mail", id)
   if id == "pool" then
     self.phase = "stopped"
     return
   end
-  must(self.routees[id], "%s stops", id)
+  must(routee, "%s stops", id)
   self.routees[id] = nil -- under "keep" it has its share of the mail all the same
-  if self:may_respawn() then self:spawn(name) end
+  if not routee.is_removed and self:may_respawn() then self:spawn(name) end
 end
 
 -- What is seen of strategies ----------------------------------------------------------------------
