@@ -3,8 +3,8 @@
 ---
 --- When a router takes up its mail is the system's affair, and is not seen. So the model is asked
 --- what would have come of it at any time: an entry of a log (see router_run.lua) is told to a
---- router that has taken up nothing since the entry before, to one that has taken up one message, and
---- so on. Those to which it could not have happened are dropped.
+--- router that has taken up nothing since the entry before, to one that has taken up one message,
+--- and so on. Those to which it could not have happened are dropped.
 local Router = require "spec.model.routers"
 
 -- Whether it makes a difference to a router that takes up its mail before this entry, or after.

@@ -485,7 +485,7 @@ end
 
 -- STOP-1: it stops, if that is what comes next.
 function Router:take_pill(routee)
-  local is_next = not routee.ending and not routee.hand and routee.queue[1]
+  local is_next = not routee.ending and not routee.hand and not routee.failed and routee.queue[1]
     and routee.queue[1].kind == "pill"
   if not is_next then return end
   table.remove(routee.queue, 1)
