@@ -186,6 +186,16 @@ local callbacks = {
     end,
   },
 
+  ["a strategy of a group"] = {
+    id = "RTR-17", logs = { "error" }, arrives = 1,
+    run = function(t)
+      t.listen("hook_failed")
+      local strategy = once(t.raise, function(routees) return routees[1] end)
+      local member = t.system:spawn(notes_or(t))
+      t.send(t.system:spawn(troupe.Router.group(strategy, { member })))
+    end,
+  },
+
   ["an iterator of a strategy"] = {
     id = "RTR-11", logs = { "error" }, arrives = 1,
     run = function(t)
@@ -902,6 +912,12 @@ describe("a message whose metamethods all raise", function()
       check((system:spawn(troupe.Router.scatter_gather_first_completed(2, echo)):ask(message)))
     end,
   }
+  for _, strategy in ipairs { "round_robin", "random", "broadcast", "smallest_mailbox" } do
+    ways_to_go["Router.group by " .. strategy] = function(system, message, check)
+      local member = system:spawn(function(_, m) check(m) end)
+      system:spawn(troupe.Router.group(strategy, { member })):tell(message)
+    end
+  end
   for _, factory in ipairs { "round_robin", "random", "broadcast", "smallest_mailbox" } do
     ways_to_go["Router." .. factory] = function(system, message, check)
       system:spawn(troupe.Router[factory](2, function(_, m) check(m) end)):tell(message)

@@ -503,6 +503,124 @@ add {
   end,
 }
 
+for _, message in ipairs { "AddRoutees", "RemoveRoutees" } do
+  add {
+    id = "RTR-15", name = "n of " .. message, where = message, option = "n",
+    says = "from 1 to 1000000", fine = { "1", "3.0" },
+    give = function(v) troupe[message](v) end,
+    works = function(new, v, is)
+      local size = new().system:spawn(Router.random(5, ignore)):ask(troupe[message](v))
+      assert.are.equal(message == "AddRoutees" and 5 + is or 5 - is, size)
+    end,
+  }
+end
+
+--- A pool whose routees are busy with their first message.
+local function resized(kit, size, resizer)
+  local function work() troupe.sleep(1) end
+  local pool = kit.system:spawn(Router.round_robin(size, work, nil, { resizer = resizer }))
+  kit:settle()
+  return pool
+end
+
+local function size_of(pool) return #pool:ask(troupe.GetRoutees) end
+
+local function tell_times(kit, pool, count)
+  for _ = 1, count do
+    pool:tell("mail")
+    kit:settle()
+  end
+end
+
+local function add_resizer_option(row)
+  local option = row.option
+  row.id, row.name, row.where = "RTR-18", option .. " of a resizer", "Router.round_robin"
+  row.option = "resizer." .. option
+  row.give = function(v) Router.round_robin(2, ignore, nil, { resizer = { [option] = v } }) end
+  add(row)
+end
+
+add_resizer_option {
+  option = "lower_bound", says = "from 1 to 1000000", fine = { "1", "3.0", "nil" }, default = 1,
+  works = function(new, v, is)
+    local pool = resized(new(), 5, { lower_bound = v, backoff_rate = 1 })
+    tell_times(new(), pool, 1)
+    assert.are.equal(is, size_of(pool))
+  end,
+}
+
+add_resizer_option {
+  option = "upper_bound", says = "from 1 to 1000000", fine = { "1", "3.0", "nil" }, default = 10,
+  works = function(new, v, is)
+    local pool = resized(new(), 20, { upper_bound = v })
+    tell_times(new(), pool, 1)
+    assert.are.equal(is, size_of(pool))
+  end,
+}
+
+add_resizer_option {
+  option = "pressure_threshold", says = "from 0 to 2147483648",
+  fine = { "0", "-0.0", "1", "3.0", "2^31", "nil" }, default = 1,
+  works = function(new, v, is)
+    local pool = resized(new(), 1, { pressure_threshold = v, messages_per_resize = 1 })
+    local grows_at = math.min(is + 2, 100) -- one is in hand by then, and so many wait
+    tell_times(new(), pool, grows_at - 1)
+    assert.are.equal(1, size_of(pool))
+    tell_times(new(), pool, 1)
+    assert.are.equal(is == 2 ^ 31 and 1 or 2, size_of(pool))
+  end,
+}
+
+add_resizer_option {
+  option = "rampup_rate", says = "of at least 0",
+  fine = { "0", "-0.0", "1", "3.0", "1.5", "2^31", "2^53", "maxinteger", "nil" }, default = 0.2,
+  works = function(new, v, is)
+    local pool = resized(new(), 2, {
+      rampup_rate = v, upper_bound = 100, backoff_rate = 0, pressure_threshold = 0,
+      messages_per_resize = 2,
+    })
+    tell_times(new(), pool, 3)
+    assert.are.equal(math.min(2 + math.ceil(2.0 * is), 100), size_of(pool))
+  end,
+}
+
+add_resizer_option {
+  option = "backoff_threshold", says = "from 0 to 1", fine = { "0", "-0.0", "1", "nil" },
+  default = 0.3,
+  works = function(new, v, is)
+    for busy = 0, 9 do
+      local pool = resized(new(), 10, { backoff_threshold = v, pressure_threshold = 0 })
+      for i, routee in ipairs(pool:ask(troupe.GetRoutees)) do
+        if i <= busy then routee:tell("mail") end
+      end
+      new():settle()
+      tell_times(new(), pool, 1)
+      assert.are.equal(busy / 10 < is and 9 or 10, size_of(pool))
+    end
+  end,
+}
+
+add_resizer_option {
+  option = "backoff_rate", says = "from 0 to 1", fine = { "0", "-0.0", "1", "nil" }, default = 0.1,
+  works = function(new, v, is)
+    local pool = resized(new(), 10, { backoff_rate = v })
+    tell_times(new(), pool, 1)
+    assert.are.equal(math.max(10 - math.ceil(10 * is), 1), size_of(pool))
+  end,
+}
+
+add_resizer_option {
+  option = "messages_per_resize", says = "from 1 to 2147483648",
+  fine = { "1", "3.0", "2^31", "nil" }, default = 10,
+  works = function(new, v, is)
+    local pool = resized(new(), 100, {
+      messages_per_resize = v, upper_bound = 100, backoff_rate = 0.001,
+    })
+    tell_times(new(), pool, 21)
+    assert.are.equal(100 - (1 + 20 // is), size_of(pool))
+  end,
+}
+
 for _, factory in ipairs { "one_for_one", "all_for_one" } do
   add {
     id = "SUP-5", name = "max_restarts of " .. factory, where = factory, option = "max_restarts",

@@ -507,7 +507,7 @@ int main(void) {
                 a_routee_is_respawned_in_its_place),
       HOST_TEST("RTR-15 a routee that is kept can be removed", a_kept_routee_can_be_removed),
       HOST_TEST("RTR-15 a stop comes after the requests before it", stopping_comes_after_requests),
-      HOST_TEST("SPAWN-1 a terminating system adds nobody", a_terminating_system_adds_nobody),
+      HOST_TEST("SYS-7 a terminating system adds nobody", a_terminating_system_adds_nobody),
       HOST_TEST("RTR-15 many routees come and go", many_come_and_go),
       HOST_TEST("RTR-18 a size changes by Akka's formulas", changes_as_akka_says),
       HOST_TEST("RTR-18 a pool is resized at the first message, and then at intervals",
