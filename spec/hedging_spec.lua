@@ -246,6 +246,47 @@ describe("asking one after another", function()
       assert.are.equal(100, asked)
     end)
 
+    it("SG-15 is not kept waiting longer and longer by a routee that never answers", function()
+      local out = false
+      local pool = spawn(Router.hedged(3, function(actor)
+        if out and actor.name == "routee-2" then return end
+        local who, took = actor.sender, 10 + 10 * kit().system:random()
+        kit().system:schedule_once(took, function() who:tell(true) end)
+      end, { max_extra_load = 2 }))
+      for _ = 1, 600 do pool:ask("k") end
+      out = true
+      for _ = 1, 1200 do pool:ask("k") end
+
+      local slowest = 0
+      for _ = 1, 300 do
+        local began = kit():now()
+        pool:ask("k")
+        slowest = math.max(slowest, kit():now() - began)
+      end
+
+      assert.is_true(slowest <= 45, slowest) -- a delay of 20 at most, and an answer
+    end)
+
+    it("SG-15 saves up tokens of ten to twenty seconds for when a routee pauses", function()
+      local cases = { { requests = 1000, hedges = 50 + 3 }, { requests = 10, hedges = 10 + 2 } }
+      for _, case in ipairs(cases) do
+        local pause, asked = false, 0
+        local pool = spawn(Router.hedged(2, function(actor)
+          asked = asked + 1
+          if not pause then actor:reply(true) end
+        end, { delay_ms = 1, timeout_ms = 2, max_extra_load = 0.05 }))
+        for _ = 1, case.requests do
+          pool:ask("k")
+          kit():advance(9)
+        end
+        pause, asked = true, 0
+
+        for _ = 1, 60 do pool:ask("k") end
+
+        assert.are.equal(60 + case.hedges, asked)
+      end
+    end)
+
     it("SG-15 checks its options where it is called", function()
       local function raises(options, message)
         local text = raised_here(function() local _ = Router.hedged(3, mute, options) end)

@@ -156,11 +156,12 @@ static tp_slot *first_reply(tp_gather *g) {
 
 static void succeed(tp_gather *g) {
   tp_hedging *hedging = g->router->router->hedging;
-  if (hedging != NULL) tp_hedging_answered(hedging, g->system->now - g->began);
+  tp_slot *first = first_reply(g);
+  if (hedging != NULL) tp_hedging_answered(hedging, g->system->now - g->began, first->hedge);
   if (settings(g)->list) {
     answer_with_list(g);
   } else {
-    answer_with_reply(g, first_reply(g));
+    answer_with_reply(g, first);
   }
 }
 
@@ -384,7 +385,7 @@ void tp_gather_start(tp_actor *router, tp_envelope *e) {
   tp_router *r = router->router;
   if (has_reply_target(router, e)) {
     tp_gather *g = r->count == 0 ? NULL : new_gather(router, e);
-    if (r->hedging != NULL) tp_hedging_request(r->hedging);
+    if (r->hedging != NULL) tp_hedging_request(r->hedging, router->ref.system->now);
     if (g != NULL && g->needed > g->size) {
       fail(g, TP_COUNT_GATHER_ALL_FAILED, "scatter-short", false);
     } else if (g != NULL) {

@@ -2,15 +2,20 @@
 
 #include "alloc.h"
 
-/* Tokens are counted in millionths. A full bucket lets as many hedges through at once. */
+/* Tokens are counted in millionths. A bucket holds ten at least. */
 enum { TOKEN = 1000000, BUCKET = 10 * TOKEN };
+#define WINDOW (10000 * TP_MILLISECOND)
 
-/* Fewer answers say nothing of what is late. */
-enum { ENOUGH = 20 };
+/* Fewer answers say nothing of what is late; so many weigh in what has been won lately. */
+enum { ENOUGH = 20, LATELY = 256 };
 
 struct tp_hedging {
   const tp_gathering *how;
-  uint64_t tokens, earned; /* in the bucket; by each request */
+  uint64_t tokens;         /* in the bucket */
+  uint64_t share;          /* that each request earns */
+  tp_time window;          /* when the present window of time began */
+  uint64_t earned, before; /* in it, and in the one before */
+  double won;              /* the share of answers that hedges have given lately */
   tp_latency latency;
 };
 
@@ -19,18 +24,33 @@ tp_hedging *tp_hedging_new(tp_system *s, const tp_gathering *how) {
   if (h == NULL) return NULL;
   h->how = how;
   h->tokens = BUCKET;
-  h->earned = how->max_extra_load >= 10 ? BUCKET : (uint64_t)(how->max_extra_load * TOKEN + 0.5);
+  h->share = how->max_extra_load >= 10 ? BUCKET : (uint64_t)(how->max_extra_load * TOKEN + 0.5);
   return h;
 }
 
 void tp_hedging_free(tp_system *s, tp_hedging *h) { tp_free(s, h, sizeof *h); }
 
-void tp_hedging_request(tp_hedging *h) {
-  h->tokens = h->tokens + h->earned < BUCKET ? h->tokens + h->earned : BUCKET;
+static uint64_t capacity(const tp_hedging *h) {
+  uint64_t lately = h->before + h->earned;
+  return lately > BUCKET ? lately : BUCKET;
 }
 
-void tp_hedging_answered(tp_hedging *h, tp_time latency) {
-  if (h->how->percentile > 0) tp_latency_add(&h->latency, latency);
+void tp_hedging_request(tp_hedging *h, tp_time now) {
+  if (now - h->window >= WINDOW) {
+    h->before = now - h->window < 2 * WINDOW ? h->earned : 0;
+    h->earned = 0;
+    h->window = now;
+  }
+  h->earned += h->share;
+  h->tokens += h->share;
+  if (h->tokens > capacity(h)) h->tokens = capacity(h);
+}
+
+void tp_hedging_answered(tp_hedging *h, tp_time latency, bool by_hedge) {
+  if (h->how->percentile <= 0) return;
+  h->won += ((by_hedge ? 1 : 0) - h->won) / LATELY;
+  bool too_often = by_hedge && h->won > 2 * (1 - h->how->percentile);
+  tp_latency_add(&h->latency, too_often ? tp_hedging_delay(h) : latency);
 }
 
 tp_time tp_hedging_delay(const tp_hedging *h) {

@@ -3,7 +3,7 @@
 #include <math.h>
 
 /* How many are added before what is old weighs half. */
-enum { FULL = 2048 };
+enum { FULL = 1024 };
 
 /* Below 16 a bucket for each; then the four bits after the first that is set choose among sixteen. */
 static uint32_t bucket_of(uint64_t latency) {
