@@ -2,6 +2,7 @@ local troupe = require "troupe"
 local testkit = require "troupe.testkit"
 local new_kit = require "spec.support.kit"
 local pools = require "spec.support.pools"
+local raised_here = require "spec.support.raised_here"
 
 local Router, Broadcast = troupe.Router, troupe.Broadcast
 
@@ -203,6 +204,37 @@ describe("routing strategies", function()
       kit():advance(200)
     end)
 
+    it("RTR-9 takes no routee for empty because it is stopping", function()
+      local seen = {}
+      local pool = spawn(Router.smallest_mailbox(3, {
+        receive = function(actor, message) seen[#seen + 1] = actor.name .. ":" .. message end,
+        post_stop = function() troupe.sleep(200) end,
+      }), "workers")
+      kit():settle()
+      local letters = dead_letters(kit())
+      for n = 1, 15 do routee(kit(), (n - 1) % 3 + 1):tell("own " .. n) end
+
+      kit().system:stop(routee(kit(), 2))
+      for n = 1, 30 do pool:tell(n) end
+      kit():settle()
+
+      assert.are.same({ ["routee-1"] = 20, ["routee-2"] = 5, ["routee-3"] = 20 },
+        count_by_routee(seen))
+      kit():advance(200)
+      assert.are.same({}, letters)
+    end)
+
+    it("RTR-9 rotates ties among the idle however many messages there are", function()
+      local seen = {}
+      local pool = spawn(Router.smallest_mailbox(4, recorder(seen)), "workers")
+
+      tell_each(kit(), pool, 1, 2, 3, 4, 5, 6, 7, 8)
+
+      assert.are.same({
+        ["routee-1"] = 2, ["routee-2"] = 2, ["routee-3"] = 2, ["routee-4"] = 2,
+      }, count_by_routee(seen))
+    end)
+
     it("RTR-9 never picks a stopped routee that is kept, while another lives", function()
       local seen = {}
       local pool = spawn(Router.smallest_mailbox(3, recorder(seen), nil,
@@ -262,6 +294,8 @@ describe("routing strategies", function()
 
       assert.are.same({ 0, 1, 0 }, indexes)
     end)
+
+    local peculiar_seen
 
     local function pool_with(seen, strategy)
       return spawn(Router.custom(3, recorder(seen), strategy), "workers")
@@ -374,6 +408,190 @@ describe("routing strategies", function()
       assert.are.same({ "routee-1:a", "routee-1:b", "routee-1:from the strategy" }, seen)
     end)
 
+    --- What strategies may do besides: each gets the routees, the state and the pool, and whom its
+    --- message reaches is as here.
+    local peculiar = {
+      { "sorts the list it got", "routee-3", function(routees)
+        table.sort(routees, function(a, b) return a.name > b.name end)
+        return routees[1]
+      end },
+      { "gives back the list it got", "routee-1 routee-2 routee-3", function(routees)
+        return routees
+      end },
+      { "gives a callable object as iterator", "routee-1 routee-2 routee-3", function(routees)
+        local n = 0
+        return setmetatable({}, { __call = function()
+          n = n + 1
+          return routees[n]
+        end })
+      end },
+      { "gives a list that stands for another", "routee-1 routee-2 routee-3", function(routees)
+        return setmetatable({}, { __index = routees, __len = function() return #routees end })
+      end },
+      { "gives an empty list with other keys and a length of its own", "", function()
+        return setmetatable({ kind = "list" }, { __len = function() return 0 end })
+      end },
+      { "gives a new actor", "new", function()
+        return spawn(recorder(peculiar_seen), "new")
+      end },
+      { "collects garbage", "routee-2", function(routees)
+        routees = { routees[2] }
+        collectgarbage()
+        return routees
+      end },
+      { "resumes and closes itself", "routee-2", function(routees)
+        local this = coroutine.running()
+        coroutine.resume(this)
+        pcall(coroutine.close, this)
+        return routees[2]
+      end },
+      { "takes a debug hook away", "routee-2", function(routees)
+        debug.sethook()
+        return routees[2]
+      end },
+      { "catches an error", "routee-2", function(routees)
+        pcall(error, "no idea")
+        return routees[2]
+      end },
+    }
+
+    for _, entry in ipairs(peculiar) do
+      it("RTR-10 takes a strategy that " .. entry[1], function()
+        peculiar_seen = {}
+        local pool = pool_with(peculiar_seen, function(routees, state)
+          if state.message == "b" then return entry[3](routees) end
+          return routees[1]
+        end)
+
+        tell_each(kit(), pool, "a", "b", "c")
+
+        local expected = { "routee-1:a" }
+        for name in entry[2]:gmatch("%S+") do expected[#expected + 1] = name .. ":b" end
+        expected[#expected + 1] = "routee-1:c"
+        assert.are.same(expected, peculiar_seen)
+        assert.are.same({}, kit().logs)
+      end)
+    end
+
+    it("RTR-10 dead-letters what a strategy gives a routee that it has stopped", function()
+      local seen = {}
+      local letters = dead_letters(kit())
+      local pool = pool_with(seen, function(routees, state)
+        if state.message == "b" then routees[1]:stop() end
+        return routees[1]
+      end)
+
+      tell_each(kit(), pool, "a", "b", "c")
+
+      assert.are.same({ "routee-1:a", "routee-2:c" }, seen)
+      assert.are.same({ "b", "stopped" }, { letters[1].message, letters[1].reason })
+    end)
+
+    it("RTR-10 routes what comes before the stop that a strategy asks for", function()
+      local seen, pool = {}, nil
+      local letters = dead_letters(kit())
+      pool = pool_with(seen, function(routees, state)
+        if state.message == "b" then pool:stop() end
+        return routees[1]
+      end)
+
+      for _, message in ipairs { "a", "b", "c" } do pool:tell(message) end
+      kit():settle()
+      pool:tell("late")
+      kit():settle()
+
+      assert.are.same({ "routee-1:a", "routee-1:b", "routee-1:c" }, seen)
+      assert.are.same({ "late", "stopped" }, { letters[1].message, letters[1].reason })
+    end)
+
+    it("RTR-10 restarts when a strategy kills the router", function()
+      local seen, pool = {}, nil
+      local letters = dead_letters(kit())
+      pool = pool_with(seen, function(routees, state)
+        if state.message == "b" then pool:kill() end
+        return routees[1]
+      end)
+
+      tell_each(kit(), pool, "a", "b", "c")
+
+      assert.are.same({ "routee-1:a", "routee-1:c" }, seen)
+      assert.are.same({ "b", "stopped" }, { letters[1].message, letters[1].reason })
+    end)
+
+    it("RTR-10 tells a strategy how deep a mailbox is, what is in hand included", function()
+      local depths = {}
+      local pool = spawn(Router.custom(2, function() troupe.sleep(100) end, function(routees, state)
+        depths[#depths + 1] = { state:depth(routees[1]), state:depth(routees[2]) }
+        return routees[state.message]
+      end))
+
+      tell_each(kit(), pool, 1, 1, 2, 1)
+
+      assert.are.same({ { 0, 0 }, { 1, 0 }, { 2, 0 }, { 2, 1 } }, depths)
+      kit():advance(300)
+    end)
+
+    it("RTR-10 says that what takes no more mail is deeper than all", function()
+      local depths
+      local gone = spawn(function() end)
+      local pool = spawn(Router.custom(2, { receive = echo, post_stop = function()
+        troupe.sleep(100)
+      end }, function(routees, state)
+        depths = { state:depth(routees[1]), state:depth(routees[2]), state:depth(gone) }
+        return routees[2]
+      end, nil, { on_routee_stop = "keep" }), "workers")
+      gone:stop()
+      stop_routee(kit(), 1)
+
+      tell_each(kit(), pool, "a")
+
+      assert.are.same({ math.huge, 0, math.huge }, depths)
+      kit():advance(100)
+    end)
+
+    it("RTR-10 can be what smallest_mailbox is", function()
+      local function shortest(routees, state)
+        local best, least = nil, math.huge
+        for i = 1, #routees do
+          local at = (state.message_index + i - 1) % #routees + 1
+          local depth = state:depth(routees[at])
+          if depth < least then best, least = routees[at], depth end
+        end
+        return best
+      end
+      local seen = {}
+      local pool = spawn(Router.custom(2, function(actor, message)
+        seen[#seen + 1] = actor.name .. ":" .. message
+        if message == "stall" then troupe.sleep(100) end
+      end, shortest), "workers")
+
+      tell_each(kit(), pool, "stall", "a", "b", "c")
+
+      assert.are.same({ "routee-1:stall", "routee-2:a", "routee-2:b", "routee-2:c" }, seen)
+      kit():advance(100)
+    end)
+
+    for name, misuse in pairs {
+      ["what is no ref"] = function(state) state:depth("routee-1") end,
+      ["nothing"] = function(state) state:depth() end,
+      ["a dot for the colon"] = function(state, routee_1) state.depth(routee_1) end,
+      ["a reply ref"] = function(state, _, reply_ref) state:depth(reply_ref) end,
+    } do
+      it("RTR-10 refuses the depth of " .. name .. ", at the strategy's line", function()
+        local message
+        local reply_ref
+        spawn(function(actor) reply_ref = actor.sender end):ask("for a reply ref", 1)
+        local pool = spawn(Router.custom(1, echo, function(routees, state)
+          message = raised_here(function() misuse(state, routees[1], reply_ref) end, misuse)
+          return routees[1]
+        end))
+
+        tell_each(kit(), pool, "a")
+
+        assert.matches("depth: ", message)
+      end)
+    end
+
     it("RTR-10 shows the strategy the routees that are left", function()
       local sizes = {}
       local pool = spawn(Router.custom(3, echo, function(routees)
@@ -390,102 +608,187 @@ describe("routing strategies", function()
   end)
 
   describe("a faulty strategy", function()
-    local dead_actor
+    -- What is at hand for the strategies below.
+    local dead_actor, kept_routee, foreign, reply_ref, pool
 
     before_each(function()
       dead_actor = spawn(function() end)
       dead_actor:stop()
+      foreign = testkit.system("other")
+      local asked = spawn(function(actor) reply_ref = actor.sender end)
+      asked:ask("for a reply ref", 1)
       kit():settle()
     end)
 
+    after_each(function() foreign.system:terminate() end)
+
+    local function endless() while true do end end
+
+    -- A list whose metamethods are these.
+    local function list(metamethods, ...) return setmetatable({ ... }, metamethods) end
+
+    -- Each strategy gets the routees and the state.
     local faults = {
       { "raises a string", function() error("no idea") end },
       { "raises a table", function() error { code = 7 } end },
       { "raises nil", function() error(nil) end },
-      { "returns nil", function() end },
+      { "raises an error value", function() error(troupe.error("Broken", "no disk")) end },
+      { "overflows the stack", function()
+        local function deeper() return 1 + deeper() end
+        return deeper()
+      end },
+
+      { "returns nothing", function() end },
+      { "returns nil and a reason", function() return nil, "no idea" end },
+      { "returns false", function() return false end },
       { "returns a number", function() return 1 end },
       { "returns a string", function() return "routee-1" end },
+      { "returns an error value", function() return troupe.error("Broken", "no disk") end },
+      { "returns userdata", function() return io.stdout end },
+      { "returns the state", function(_, state) return state end },
+
+      { "returns a list with a hole", function(routees)
+        return { routees[1], nil, routees[2] }
+      end },
       { "returns a list with false in it", function(routees) return { routees[1], false } end },
       { "returns a list with a number in it", function(routees) return { routees[1], 42 } end },
+      { "returns a list of lists", function(routees) return { routees } end },
+      { "returns a table with other keys", function(routees) return { first = routees[1] } end },
+      { "returns a list whose length is too large", function(routees)
+        return list({ __len = function() return 3 end }, table.unpack(routees))
+      end },
+      { "returns a list whose length is endless", function(routees)
+        return list {
+          __len = function() return math.maxinteger end,
+          __index = function() return routees[1] end,
+        }
+      end },
+      { "returns a list whose length is negative", function(routees)
+        return list({ __len = function() return -1 end }, table.unpack(routees))
+      end },
+      { "returns a list whose length is no number", function(routees)
+        return list({ __len = function() return "two" end }, table.unpack(routees))
+      end },
+      { "returns a list whose __len raises", function()
+        return list { __len = function() error("no length") end }
+      end },
+      { "returns a list whose __index raises", function()
+        return list { __len = function() return 2 end, __index = function() error("no item") end }
+      end },
+      { "returns a thing whose __tostring raises", function()
+        return { list { __tostring = function() error("no text") end } }
+      end },
+
       { "returns an iterator of numbers", function()
         return coroutine.wrap(function() coroutine.yield(42) end)
       end },
-      { "returns an iterator that raises", function()
-        return function() error("no idea") end
+      { "returns an iterator that raises", function(routees)
+        local given = false
+        return function()
+          if given then error("no more") end
+          given = true
+          return routees[1]
+        end
       end },
+      { "returns an iterator that yields", function() return coroutine.yield end },
+      { "returns an endless iterator", function(routees)
+        return function() return routees[1] end
+      end },
+      { "returns an iterator that loops", function() return endless end },
+
       { "returns an actor that has stopped", function() return dead_actor end },
-      { "waits", function() troupe.sleep(10) end },
+      { "returns a routee that has stopped and left", function() return kept_routee end },
+      { "returns an actor of another system", function()
+        return foreign.system:spawn(function() end)
+      end },
+      { "returns a reply ref", function() return reply_ref end },
+      { "returns the router itself", function() return pool end },
+      { "returns the router among others", function(routees) return { routees[1], pool } end },
+
       { "yields", function() coroutine.yield() end },
+      { "sleeps", function() troupe.sleep(10) end },
+      { "asks", function(routees) return routees[1]:ask("which?") and routees[1] end },
+      { "drives its system", function(routees)
+        kit():settle()
+        return routees[1]
+      end },
+
+      { "loops", endless },
+      { "loops in a coroutine", function() coroutine.wrap(endless)() end },
+      { "loops, whatever a pcall catches", function() while true do pcall(endless) end end },
     }
+
+    local function noted(level)
+      local records = {}
+      for _, record in ipairs(kit().logs) do
+        if record.level == level then records[#records + 1] = record end
+      end
+      return records
+    end
 
     for _, entry in ipairs(faults) do
       local fault, strategy = entry[1], entry[2]
 
+      local function new_pool(routee_of_it)
+        kept_routee = nil
+        pool = spawn(Router.custom(3, routee_of_it, function(routees, state)
+          kept_routee = kept_routee or routees[3]
+          if state.message == "bad" then return strategy(routees, state) end
+          return routees[1]
+        end), "workers")
+        tell_each(kit(), pool, "first")
+        kept_routee:stop()
+        kit():settle()
+      end
+
       it("RTR-11 that " .. fault .. " costs one message", function()
         local seen = {}
         local letters = dead_letters(kit())
-        local pool = spawn(Router.custom(2, recorder(seen), function(routees, state)
-          if state.message == "b" then return strategy(routees, state) end
-          return routees[1]
-        end), "workers")
+        new_pool(recorder(seen))
 
-        for _, message in ipairs { "a", "b", "c" } do pool:tell(message) end
+        for _, message in ipairs { "a", "bad", "b" } do pool:tell(message) end
         kit():settle()
 
-        assert.are.same({ "routee-1:a", "routee-1:c" }, seen)
+        assert.are.same({ "routee-1:first", "routee-1:a", "routee-1:b" }, seen)
         assert.are.equal(1, #letters)
-        assert.are.equal("b", letters[1].message)
+        assert.are.equal("bad", letters[1].message)
         assert.are.equal("strategy-error", letters[1].reason)
         assert.are.equal("troupe://demo/user/workers", tostring(letters[1].recipient))
+        local errors = noted("error")
+        assert.are.equal(1, #errors)
+        assert.are.equal("troupe://demo/user/workers", tostring(errors[1].path))
+        assert.matches("^strategy raised: ", errors[1].message)
+        assert.matches("stack traceback:", errors[1].fields.traceback)
       end)
 
       it("RTR-11 that " .. fault .. " fails an ask at once", function()
+        new_pool(echo)
         local letters = dead_letters(kit())
-        local pool = spawn(Router.custom(2, echo, strategy))
+        local started = kit():now()
 
-        local value, err = pool:ask("a")
+        local value, err = pool:ask("bad")
 
         assert.is_nil(value)
         assert.are.equal("strategy-error", letters[1].reason)
         assert.is_true(troupe.is_error(err, "StrategyError"), tostring(err))
-        assert.are.equal(0, kit():now())
+        assert.are.equal(started, kit():now())
       end)
     end
 
-    it("RTR-11 that gives the router itself costs one message, and cannot loop", function()
-      local seen, pool = {}, nil
-      local letters = dead_letters(kit())
-      pool = spawn(Router.custom(2, recorder(seen), function(routees, state)
-        if state.message_index == 0 and #seen == 0 then return pool end
-        return routees[1]
-      end))
+    it("RTR-11 is logged with the cause, and where it was raised", function()
+      pool = spawn(Router.custom(2, echo, function() error("no idea whom") end), "workers")
 
       pool:tell("a")
       kit():settle()
 
-      assert.are.same({}, seen)
-      assert.are.equal("strategy-error", letters[1].reason)
-    end)
-
-    it("RTR-11 is logged once, with the router's path and the cause", function()
-      local pool = spawn(Router.custom(2, echo, function() error("no idea whom") end), "workers")
-
-      pool:tell("a")
-      kit():settle()
-
-      local logged = {}
-      for _, record in ipairs(kit().logs) do
-        local text = record.message
-        for _, value in pairs(record.fields or {}) do text = text .. tostring(value) end
-        if text:find("no idea whom", 1, true) then logged[#logged + 1] = record end
-      end
-      assert.are.equal(1, #logged)
-      assert.are.equal("troupe://demo/user/workers", tostring(logged[1].path))
+      local record = noted("error")[1]
+      assert.matches("no idea whom", record.message)
+      assert.matches("strategies_spec.lua:%d+: in ", record.fields.traceback)
     end)
 
     it("RTR-11 leaves the pool as it was: no restart, no index begun again", function()
       local starts, indexes = 0, {}
-      local pool = spawn(Router.custom(2, {
+      pool = spawn(Router.custom(2, {
         pre_start = function() starts = starts + 1 end,
         receive = echo,
       }, function(routees, state)
@@ -503,7 +806,7 @@ describe("routing strategies", function()
     it("RTR-11 keeps the dead letter's sender", function()
       local letters = dead_letters(kit())
       local client = spawn(function() end, "client")
-      local pool = spawn(Router.custom(2, echo, function() error("no idea") end))
+      pool = spawn(Router.custom(2, echo, function() error("no idea") end))
 
       pool:tell("a", client)
       kit():settle()

@@ -52,6 +52,8 @@ local Router = {}
 ---@class troupe.RoutingState
 ---@field message_index integer  of the message, from 0
 ---@field message any
+---@field depth fun(self: troupe.RoutingState, routee: troupe.Ref): number  messages that wait
+---  there, and one for the one in hand; `math.huge` when it takes no more mail; raises OptionsError
 
 ---@alias troupe.Picked troupe.Ref | troupe.Ref[] | fun(): troupe.Ref?
 ---@alias troupe.Strategy fun(routees: troupe.Ref[], state: troupe.RoutingState): troupe.Picked
@@ -191,8 +193,8 @@ end
 --- Whom your function picks.  (RTR-10, RTR-11)
 ---
 --- `strategy(routees, state)` gets a fresh list of refs and gives a ref, or a list or an iterator
---- of them; an empty one drops the message. It may not wait. One that raises, or gives something
---- else, costs that one message, which is dead-lettered.
+--- of them; an empty one drops the message. It may not wait. One that raises, never ends, or gives
+--- something else, costs that one message, which is dead-lettered.
 ---@param size integer
 ---@param routee troupe.Behavior
 ---@param strategy troupe.Strategy

@@ -250,6 +250,8 @@ static void decide_any(host *h, tp_job *job) {
 static void route_to_any(host *h, tp_job *job) {
   chaos *c = h->data;
   tp_ref *routees[3];
+  if (c->left-- > 0) tell_any(h, c, job->actor);
+  if (any(c, 10) == 0) stop_any(c);
   size_t count = tp_routees(job->actor, routees, 3);
   if (any(c, 6) == 0) {
     host_fail(h, job, host_value(h, 7));

@@ -25,14 +25,16 @@ typedef struct tpl_core tpl_core;
 typedef struct tpl_host tpl_host;
 typedef struct tpl_coro tpl_coro;
 typedef struct tpl_task tpl_task;
+typedef struct tpl_budget tpl_budget;
 
 /* ---- Cores ------------------------------------------------------------------------------ */
 
 /* What all openings of the module in one Lua state share. */
 typedef struct tpl_state {
-  tpl_host *running; /* whose code runs now, or NULL */
-  uint32_t watched;  /* hosts with a watchdog */
-  bool canary;       /* it is there (slow.c) */
+  tpl_host *running;           /* whose code runs now, or NULL */
+  uint32_t watched;            /* hosts with a watchdog */
+  bool canary;                 /* it is there (slow.c) */
+  tpl_budget *volatile budget; /* of the call that may not wait, or NULL; signals look at it */
 } tpl_state;
 
 /* The one of this Lua state. Raises when out of memory, but not when a core is open. */
@@ -59,6 +61,7 @@ enum {
   TPL_CORE_TASK_MT,
   TPL_CORE_TIMER_MT,
   TPL_CORE_GATHER_MT,
+  TPL_CORE_ROUTING_MT,
   TPL_CORE_HOSTS, /* tpl_host * -> its userdata, weak */
   TPL_CORE_VALUES = TPL_CORE_HOSTS
 };
@@ -327,6 +330,20 @@ void tpl_rank_told(lua_State *L, tpl_host *h, tp_ref *target);
 /* The slice: a coroutine's body, which runs one job after another. */
 int tpl_slice(lua_State *L);
 
+/* ---- Functions that may not wait -------------------------------------------------------- */
+
+/* Calls the function below `arguments` arguments, for one result. When it raises, the job fails with
+ * that; and also when it runs for too long, where `what` says whose the fault is then: NULL is for
+ * functions that may. May raise when out of memory. */
+bool tpl_call_plainly(lua_State *L, tpl_host *h, tp_job *job, const char *what, int arguments);
+
+/* Does a TP_JOB_ROUTE. */
+void tpl_ask_strategy(lua_State *L, tpl_coro *c);
+
+void tpl_open_routing(lua_State *L, int core);
+
+/* ---- Driving ---------------------------------------------------------------------------- */
+
 /* What a driver drives for. Until a slot has settled (NULL: until the system has terminated or
  * nothing can happen any more). False when nothing can happen that would settle it. */
 bool tpl_drive(lua_State *L, tpl_host *h, tp_ref *slot);
@@ -343,6 +360,10 @@ void tpl_check_drivable(lua_State *L, tpl_host *h, const char *where);
  * has none to give. */
 void tpl_have_watchdog(lua_State *L, tpl_host *h);
 void tpl_drop_watchdog(tpl_host *h);
+
+/* Reports what the watchdog of `h` has found, if it has; `h` may be NULL. `level` is that of the function
+ * it is about, on the stack of L. Never raises. */
+void tpl_look_at_slow(lua_State *L, tpl_host *h, int level);
 
 /* ---- Metrics ---------------------------------------------------------------------------- */
 

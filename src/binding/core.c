@@ -168,5 +168,6 @@ int luaopen_troupe_core(lua_State *L) {
   tpl_open_gather(L, core);
   tpl_open_inspect(L, core);
   tpl_open_metrics(L, core);
+  tpl_open_routing(L, core);
   return 1;
 }

@@ -146,34 +146,6 @@ TPL_RARE static void receive_measured(lua_State *L, tpl_coro *c) {
 
 /* ---- Calls that may not wait ------------------------------------------------------------ */
 
-/* A message handler: keeps the traceback beside the error. */
-static int catch (lua_State *L) {
-  lua_settop(L, 1);
-  lua_createtable(L, 2, 0);
-  lua_insert(L, 1);
-  lua_rawseti(L, 1, 1);
-  luaL_traceback(L, L, NULL, 1);
-  lua_rawseti(L, 1, 2);
-  return 1;
-}
-
-/* Calls the function below `arguments` arguments. When it raises, the job fails with that. */
-static bool call_plainly(lua_State *L, tpl_host *h, tp_job *job, int arguments) {
-  int function = lua_gettop(L) - arguments;
-  lua_pushcfunction(L, catch);
-  lua_insert(L, function);
-  if (lua_pcall(L, arguments, 1, function) == LUA_OK) return true;
-  tpl_reserve(L, h, 2);
-  tp_value trace = tp_nil();
-  if (lua_istable(L, -1)) {
-    lua_rawgeti(L, -1, 2);
-    trace = tpl_value_plain(L, h, lua_gettop(L));
-    lua_rawgeti(L, -2, 1);
-  }
-  tp_fail(job, tpl_value_plain(L, h, lua_gettop(L)), trace);
-  return false;
-}
-
 static void fail_with(lua_State *L, tpl_coro *c) {
   tp_fail(&c->job, tpl_value_plain(L, c->host, lua_gettop(L)), tp_nil());
 }
@@ -182,7 +154,7 @@ static void decide(lua_State *L, tpl_coro *c) {
   static const char *const names[] = {"resume", "restart", "stop", "escalate", NULL};
   push_anchor(L, c->job.code);
   tpl_push_value(L, c->host, c->job.reason);
-  if (!call_plainly(L, c->host, &c->job, 1)) return;
+  if (!tpl_call_plainly(L, c->host, &c->job, "the decider", 1)) return;
   const char *answer = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "";
   for (int i = 0; names[i] != NULL; i++) {
     if (strcmp(names[i], answer) == 0) {
@@ -194,88 +166,10 @@ static void decide(lua_State *L, tpl_coro *c) {
   fail_with(L, c);
 }
 
-static void push_routees(lua_State *L, tpl_coro *c) {
-  size_t n = tp_routees(c->job.actor, NULL, 0);
-  tp_ref **routees = lua_newuserdatauv(L, (n + 1) * sizeof *routees, 0);
-  tp_routees(c->job.actor, routees, n);
-  lua_createtable(L, (int)n, 0);
-  for (size_t i = 0; i < n; i++) {
-    tpl_push_ref(L, c->host, routees[i]);
-    lua_rawseti(L, -2, (lua_Integer)i + 1);
-  }
-  lua_remove(L, -2);
-}
-
-/* A ref that a strategy may give: of a live actor of this system, and not the router itself. */
-static tp_ref *routable(lua_State *L, tpl_coro *c) {
-  tpl_ref *u = tpl_test_ref(L, -1);
-  if (u == NULL || u->host != c->host || !tp_ref_is_actor(u->ref)) return NULL;
-  bool routee = tp_ref_parent(u->ref) == c->job.actor;
-  return u->ref != c->job.actor && (routee || tp_ref_alive(u->ref)) ? u->ref : NULL;
-}
-
-/* The strategy's list is on top. */
-static void route(lua_State *L, tpl_coro *c) {
-  int list = lua_gettop(L);
-  size_t n = lua_rawlen(L, list);
-  tp_ref **refs = lua_newuserdatauv(L, (n + 1) * sizeof *refs, 0);
-  for (size_t i = 0; i < n; i++) {
-    lua_rawgeti(L, list, (lua_Integer)i + 1);
-    refs[i] = routable(L, c);
-    if (refs[i] == NULL) {
-      lua_pushfstring(L, "the strategy gave what is no routee and no live actor (got %s)",
-                      luaL_tolstring(L, -1, NULL));
-      fail_with(L, c);
-      return;
-    }
-    lua_pop(L, 1);
-  }
-  tp_routed(&c->job, refs, n);
-}
-
-/* What an iterator gives, as a list; it is on top. */
-static void collect(lua_State *L) {
-  int iterator = lua_gettop(L);
-  lua_newtable(L);
-  for (lua_Integer n = 1;; n++) {
-    lua_pushvalue(L, iterator);
-    lua_call(L, 0, 1);
-    if (lua_isnil(L, -1)) break;
-    lua_rawseti(L, iterator + 1, n);
-  }
-  lua_pop(L, 1);
-}
-
-/* (strategy, routees, state) -> list of what it picked, not looked at yet            RTR-10 */
-static int pick(lua_State *L) {
-  lua_call(L, 2, 1);
-  if (lua_isfunction(L, -1)) {
-    collect(L);
-  } else if (!lua_istable(L, -1)) {
-    lua_createtable(L, 1, 0);
-    lua_insert(L, -2);
-    if (lua_isnil(L, -1)) return luaL_error(L, "the strategy gave nothing: forgot to return?");
-    lua_rawseti(L, -2, 1);
-  }
-  return 1;
-}
-
-static void ask_strategy(lua_State *L, tpl_coro *c) {
-  lua_pushcfunction(L, pick);
-  push_anchor(L, c->job.code);
-  push_routees(L, c);
-  lua_createtable(L, 0, 2);
-  lua_pushinteger(L, (lua_Integer)c->job.index);
-  lua_setfield(L, -2, "message_index");
-  tpl_push_value(L, c->host, c->job.envelope.message);
-  lua_setfield(L, -2, "message");
-  if (call_plainly(L, c->host, &c->job, 3)) route(L, c);
-}
-
 static void publish(lua_State *L, tpl_coro *c) {
   tpl_push_aux(L, c->host, TPL_ON_EVENT);
   int arguments = tpl_push_event(L, c->host, &c->job.event);
-  if (call_plainly(L, c->host, &c->job, arguments)) tp_done(&c->job);
+  if (tpl_call_plainly(L, c->host, &c->job, NULL, arguments)) tp_done(&c->job);
 }
 
 /* (priority function, message) -> rank                                                MBX-7 */
@@ -291,7 +185,8 @@ static void rank(lua_State *L, tpl_host *h, tp_job *job) {
   lua_pushcfunction(L, rank_of);
   tpl_push_value(L, h, job->code);
   tpl_push_value(L, h, job->envelope.message);
-  if (call_plainly(L, h, job, 2)) tp_ranked(job, lua_tonumber(L, -1));
+  if (!tpl_call_plainly(L, h, job, "the priority function", 2)) return;
+  tp_ranked(job, lua_tonumber(L, -1));
 }
 
 typedef struct ranking {
@@ -350,7 +245,7 @@ static int slice_loop(lua_State *L, tpl_coro *c) {
       case TP_JOB_POST_RESTART: run_hook(L, c); break;
       case TP_JOB_TIMER: run_timer(L, c); break;
       case TP_JOB_DECIDE: decide(L, c); continue;
-      case TP_JOB_ROUTE: ask_strategy(L, c); continue;
+      case TP_JOB_ROUTE: tpl_ask_strategy(L, c); continue;
       case TP_JOB_RANK: rank(L, h, &c->job); continue;
       case TP_JOB_EVENT: publish(L, c); continue;
       case TP_JOB_CLOSE: tpl_switch(L, h, &c->job); continue;

@@ -31,7 +31,7 @@ static int report(lua_State *L) {
 }
 
 /* What subscribers and logs do about it must neither wait nor raise here. */
-static void look_at(lua_State *L, tpl_host *h, int level) {
+void tpl_look_at_slow(lua_State *L, tpl_host *h, int level) {
   if (h == NULL || h->current == NULL) return;
   finding f = {h, tp_watchdog_take(h->watchdog), level};
   if (f.time == 0) return;
@@ -49,13 +49,15 @@ static void on_hook(lua_State *L, lua_Debug *where) {
   tpl_host *h = tpl_state_of(L)->running;
   tpl_hook own = h != NULL && h->current != NULL ? h->current->hook : (tpl_hook){0};
   lua_sethook(L, own.function, own.mask, own.count);
-  look_at(L, h, 1);
+  tpl_look_at_slow(L, h, 1);
 }
 
 /* Called in a signal handler: lua_sethook is made for that, and what else is called only reads. */
 static void interrupt(void *host) {
-  tpl_coro *c = ((tpl_host *)host)->current;
+  tpl_host *h = host;
+  tpl_coro *c = h->current;
   if (c == NULL || lua_gethook(c->L) == on_hook) return;
+  if (h->core->state->budget != NULL) return; /* there is a hook, which looks */
   c->hook = (tpl_hook){lua_gethook(c->L), lua_gethookmask(c->L), lua_gethookcount(c->L)};
   lua_sethook(c->L, on_hook, LUA_MASKCOUNT, 1);
 }
@@ -67,7 +69,7 @@ static void interrupt(void *host) {
  * cycle, until the last watchdog goes, or one comes when there is no C stack left for its call. */
 static int canary_gc(lua_State *L) {
   tpl_state *state = tpl_state_of(L);
-  look_at(L, state->running, 2);
+  tpl_look_at_slow(L, state->running, 2);
   state->canary = false;
   if (state->watched == 0) return 0;
   (void)lua_newuserdatauv(L, 0, 0);

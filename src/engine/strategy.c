@@ -18,22 +18,22 @@ static uint32_t any(tp_actor *router) {
   return (uint32_t)tp_random(router->ref.system, router->router->count);
 }
 
-/* What stands before a new message; one in hand counts, or a stalled routee would look idle. */
-static size_t depth(const tp_actor *routee) {
-  return (size_t)tp_mail_count(routee) + (routee->job != NULL ? 1 : 0);
+size_t tp_depth(const tp_ref *r) {
+  const tp_actor *a = tp_actor_look(r);
+  if (a->closed) return SIZE_MAX;
+  return (size_t)tp_mail_count(a) + (a->job != NULL ? 1 : 0);
 }
 
-/* The shortest queue; ties rotate (RTR-9). A routee that has stopped comes last. */
+/* The shortest queue; ties rotate (RTR-9). */
 static uint32_t smallest_mailbox(tp_actor *router) {
   tp_router *r = router->router;
   uint32_t best = r->next;
   size_t least = SIZE_MAX;
   for (uint32_t i = 0; i < r->count; i++) {
     uint32_t at = (uint32_t)(((uint64_t)r->next + i) % r->count);
-    const tp_actor *routee = r->routees[at].actor;
-    size_t d = routee->closed ? SIZE_MAX : depth(routee);
-    if (d < least) {
-      least = d;
+    size_t depth = tp_depth(&r->routees[at].actor->ref);
+    if (depth < least) {
+      least = depth;
       best = at;
     }
   }

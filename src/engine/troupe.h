@@ -708,4 +708,8 @@ bool tp_rank_next(tp_ref *actor, tp_job *job);
  * a group are those that its latest message found. Returns how many there are. */
 size_t tp_routees(const tp_ref *router, tp_ref **out, size_t size);
 
+/* What stands before a new message of an actor: those that wait, and the one in hand, or a stalled
+ * actor would look idle. SIZE_MAX when it takes no more mail. */
+size_t tp_depth(const tp_ref *actor);
+
 #endif
