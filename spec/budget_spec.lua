@@ -36,6 +36,9 @@ describe("functions that may not wait", function()
       spawn(error, nil, { supervisor_strategy = troupe.one_for_one { decider = fn } }):tell("go")
     end,
     ["the routing strategy"] = function(fn) pool_by(fn):tell("go") end,
+    ["hash_key"] = function(fn)
+      spawn(Router.consistent_hashing(1, function() end, { hash_key = fn })):tell("go")
+    end,
     ["the priority function"] = function(fn)
       spawn(function() end, nil, { mailbox = { priority = fn } }):tell("go")
     end,

@@ -208,6 +208,17 @@ local callbacks = {
     end,
   },
 
+  ["hash_key"] = {
+    id = "RTR-16", logs = { "error" }, arrives = 1,
+    run = function(t)
+      t.listen("hook_failed")
+      local hash_key = once(t.raise, function(message) return message end)
+      t.send(t.system:spawn(troupe.Router.consistent_hashing(1, notes_or(t), {
+        hash_key = hash_key,
+      })))
+    end,
+  },
+
   ["a priority function"] = {
     id = "MBX-7", logs = { "error" }, arrives = 1, slow_too = true,
     run = function(t)
@@ -700,6 +711,7 @@ post_stop: told, next
 pre_restart: told, next
 decider: told, next
 strategy: told, next
+hash_key: told, next
 subscriber: told, next
 timer: told, next
 task: told, next
@@ -783,6 +795,14 @@ __close of a parked handler: told, next
             strategy()
             return routees
           end)))
+      end)
+      try("hash_key", function()
+        local exhausting = exhaust_once()
+        return telling(kit.system:spawn(troupe.Router.consistent_hashing(1,
+          function(_, message) handled = message end, { hash_key = function()
+            exhausting()
+            return "key"
+          end })))
       end)
       try("subscriber", function()
         kit.system.events:subscribe(exhaust, "mine")
@@ -902,6 +922,12 @@ describe("a message whose metamethods all raise", function()
         check(state.message)
         return routees
       end)):tell(message)
+    end,
+    ["hash_key"] = function(system, message, check)
+      system:spawn(troupe.Router.consistent_hashing(1, ignore, { hash_key = function(m)
+        check(m)
+        return "key"
+      end })):tell(message)
     end,
     ["troupe.is and troupe.is_error"] = function(_, message, check)
       assert(not troupe.is(message, touchy({})) and not troupe.is(message, troupe.Terminated))

@@ -498,8 +498,11 @@ describe("metrics", function()
       Router.broadcast(2, ignore),
       Router.smallest_mailbox(2, ignore),
       Router.custom(2, ignore, first),
+      Router.consistent_hashing(2, ignore, { hash_key = tostring }),
     }
-    local names = { "round_robin", "random", "broadcast", "smallest_mailbox", "custom" }
+    local names = {
+      "round_robin", "random", "broadcast", "smallest_mailbox", "custom", "consistent_hashing",
+    }
     local scatter = spawn(Router.scatter_gather_first_completed(2, reply))
     local changed = changes()
 

@@ -618,6 +618,13 @@ add_resizer_option {
     })
     tell_times(new(), pool, 21)
     assert.are.equal(100 - (1 + 20 // is), size_of(pool))
+add {
+  id = "RTR-2", name = "size of consistent_hashing", where = "Router.consistent_hashing",
+  option = "size",
+  says = { "an integer of at least 1", "at most 1000000" }, fine = { "1", "3.0" },
+  give = function(v) Router.consistent_hashing(v, ignore, { hash_key = ignore }) end,
+  works = function(new, v)
+    assert.are.equal(v, routees(new(), Router.consistent_hashing(v, ignore, { hash_key = ignore })))
   end,
 }
 

@@ -18,6 +18,12 @@ local function custom(size, behavior, ...)
   return Router.custom(size, behavior, first_routee, ...)
 end
 
+local function consistent_hashing(size, behavior, behavior_options, options)
+  local with_key = { hash_key = tostring }
+  for name, value in pairs(options or {}) do with_key[name] = value end
+  return Router.consistent_hashing(size, behavior, with_key, behavior_options)
+end
+
 -- The pools that pass a message on.
 local passing = {
   { name = "round_robin", make = Router.round_robin },
@@ -25,6 +31,7 @@ local passing = {
   { name = "broadcast", make = Router.broadcast },
   { name = "smallest_mailbox", make = Router.smallest_mailbox },
   { name = "custom", make = custom },
+  { name = "consistent_hashing", make = consistent_hashing },
 }
 
 local factories = table.move(passing, 1, #passing, 2,

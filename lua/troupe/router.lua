@@ -49,6 +49,11 @@ local Router = {}
 ---@field routee troupe.Ref  who gave it
 ---@field value any
 
+---@class troupe.HashingOptions : troupe.PoolOptions
+---@field hash_key troupe.HashKey  what gives the key of a message; it may not wait
+
+---@alias troupe.HashKey fun(message: any): string | number | boolean
+
 ---@class troupe.RoutingState
 ---@field message_index integer  of the message, from 0
 ---@field message any
@@ -121,6 +126,11 @@ local function check_bounds(where, resizer, level)
   local message = "resizer.upper_bound must be at least resizer.lower_bound, %d (got %d)"
   check.fail(where, message:format(resizer.lower_bound, resizer.upper_bound), level + 1)
 end
+
+local key_rule = check.func { required = true }
+
+local hashing_schema = { hash_key = key_rule }
+for name, rule in next, pool_schema do hashing_schema[name] = rule end
 
 -- The factory `where` was called by the user: its errors name that line, three levels up.
 local function pool(where, routing, size, routee, routee_options, schema, options)
@@ -210,6 +220,25 @@ function Router.custom(size, routee, strategy, routee_options, pool_options)
   return made
 end
 
+--- The same routee for the same key, as far as the pool stays the same.  (RTR-16)
+---
+--- `hash_key(message)` gives the key: a string, a number or a boolean. A routee that leaves gives
+--- its keys to all others evenly, one that is new takes some from each; no other key moves. One
+--- that restarts or is respawned has the keys it had. A function that raises, or gives something
+--- else, costs that one message (RTR-11).
+---@param size integer
+---@param routee troupe.Behavior
+---@param options troupe.HashingOptions
+---@param routee_options? troupe.SpawnOptions
+---@return troupe.RouterBehavior
+---@raise OptionsError at the caller's line
+function Router.consistent_hashing(size, routee, options, routee_options)
+  local made = pool("Router.consistent_hashing", "consistent_hashing", size, routee, routee_options,
+    hashing_schema, options)
+  made.strategy = made.hash_key
+  return made
+end
+
 --- Asks every routee and answers with the first success.  (SG-1 .. SG-14)
 ---
 --- A routee that replies with an error is out at once, and the others go on; when all fail, or none
@@ -287,12 +316,16 @@ function Router.scatter_gather(size, routee, options, routee_options)
   return made
 end
 
+---@alias troupe.GroupStrategy "round_robin" | "random" | "broadcast" | "smallest_mailbox"
+---  | "consistent_hashing"
+
 -- The strategies of groups.
 local strategies = {
   round_robin = "round_robin",
   random = "random",
   broadcast = "broadcast",
   smallest_mailbox = "smallest_mailbox",
+  consistent_hashing = "consistent_hashing",
 }
 
 local gathering = {
@@ -303,7 +336,8 @@ local gathering = {
 }
 
 local group_strategy_rule = {
-  expected = 'one of "round_robin", "random", "broadcast", "smallest_mailbox", or a function',
+  expected = 'one of "round_robin", "random", "broadcast", "smallest_mailbox", '
+    .. '"consistent_hashing", or a function',
   test = function(value)
     return strategies[value] ~= nil or strategy_rule.test(value), value
   end,
@@ -311,14 +345,16 @@ local group_strategy_rule = {
 
 local group_schema = {}
 
+local hashing_group_schema = { hash_key = key_rule }
+
 --- Routes to actors that exist, instead of spawning its own.  (RTR-17)
 ---
 --- A member that has stopped gets no more mail; a path gets mail whenever an actor is there.
 --- Stopping or restarting the group leaves its members alone.
----@param strategy "round_robin" | "random" | "broadcast" | "smallest_mailbox" | troupe.Strategy
+---@param strategy troupe.GroupStrategy | troupe.Strategy
 ---@param routees troupe.Member[]  refs and paths, of one system; a member that is there twice gets
 ---  twice its share
----@param options? table  none so far
+---@param options? { hash_key: troupe.HashKey }  of "consistent_hashing", which needs it; else none
 ---@return troupe.RouterBehavior
 ---@raise OptionsError at the caller's line
 function Router.group(strategy, routees, options)
@@ -327,11 +363,12 @@ function Router.group(strategy, routees, options)
     check.fail("Router.group", message:format(strategy), 2)
   end
   check.argument("Router.group", "strategy", strategy, group_strategy_rule, 2)
-  local values = check.options("Router.group", options, group_schema, 2)
+  local schema = strategy == "consistent_hashing" and hashing_group_schema or group_schema
+  local values = check.options("Router.group", options, schema, 2)
   values.members, values.system_name = group.read("Router.group", routees, 2)
   values.size = #values.members
   values.routing = strategies[strategy] or "custom"
-  values.strategy = not strategies[strategy] and strategy or nil
+  values.strategy = values.hash_key or not strategies[strategy] and strategy or nil
   values.shown = ("Router.group(%s, %d)"):format(values.routing, values.size)
   local made = recipe.ready(values)
   return made

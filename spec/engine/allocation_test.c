@@ -83,7 +83,11 @@ static void decide_restart(host *h, tp_job *job) { host_decide(h, job, TP_DIRECT
 static void pick_two(host *h, tp_job *job) {
   tp_ref *routees[3];
   size_t count = tp_routees(job->actor, routees, 3);
-  host_route(h, job, routees, count < 2 ? count : 2);
+  if (job->kind == TP_JOB_HASH) {
+    host_hash(h, job, "a");
+  } else {
+    host_route(h, job, routees, count < 2 ? count : 2);
+  }
 }
 
 static void keep_state(host *h, tp_job *job) { tp_actor_set_state(job->actor, host_value(h, 1)); }
@@ -350,6 +354,7 @@ static void routers(host *h) {
   use_pool(h, TP_ROUTE_BROADCAST, TP_ROUTEE_REMOVE);
   use_pool(h, TP_ROUTE_SMALLEST_MAILBOX, TP_ROUTEE_KEEP);
   use_pool(h, TP_ROUTE_CUSTOM, TP_ROUTEE_REMOVE);
+  use_pool(h, TP_ROUTE_CONSISTENT_HASHING, TP_ROUTEE_RESPAWN);
 }
 
 static tp_ref *ask_pool(host *h, tp_ref *pool, int64_t request) {

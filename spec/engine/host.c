@@ -265,6 +265,7 @@ static host_step step_of(const host *h, const tp_job *job) {
     case TP_JOB_POST_RESTART: code = tp_behavior_look(job->behavior)->code; break;
     case TP_JOB_DECIDE:
     case TP_JOB_ROUTE:
+    case TP_JOB_HASH:
     case TP_JOB_RANK:
     case TP_JOB_TIMER: code = job->code; break;
     default: break;
@@ -616,6 +617,12 @@ void host_route(host *h, tp_job *job, tp_ref *const *routees, size_t count) {
   (void)h;
   frame_of(job)->ended = true;
   tp_routed(job, routees, count);
+}
+
+void host_hash(host *h, tp_job *job, const char *key) {
+  (void)h;
+  frame_of(job)->ended = true;
+  tp_hashed(job, key, strlen(key));
 }
 
 void host_rank(host *h, tp_job *job, double rank) {

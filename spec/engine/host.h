@@ -1,8 +1,8 @@
 /* A host of the engine for its tests: actors in C, a clock turned by hand, memory that can fail.
  *
  * Code is a host_step. A behavior, a decider, a strategy or a timer holds it as a counted value
- * (host_code). A step ends its job with host_fail, host_wait, host_decide, host_route or host_rank; when it
- * just returns, the job is done. What happens is written to a log, one word for each event, which
+ * (host_code). A step ends its job with host_fail, host_wait, host_decide, host_route, host_hash or
+ * host_rank; when it just returns, the job is done. What happens is written to a log, one word for each event, which
  * a test compares as text:
  *
  *   a:7             actor "a" got the integer 7; other values read nil, true, 0.5, #7 (a value of
@@ -213,6 +213,7 @@ void host_park(host *h, tp_job *job, host_step then);
 
 void host_decide(host *h, tp_job *job, tp_directive directive);
 void host_route(host *h, tp_job *job, tp_ref *const *routees, size_t count);
+void host_hash(host *h, tp_job *job, const char *key);
 void host_rank(host *h, tp_job *job, double rank);
 
 /* Answers the sender of the message in hand, if there is one, with `value` (taken). */

@@ -4,7 +4,7 @@
 
 #include "host.h"
 
-enum { REFS = 32, TICKS = 16, STREAMS = 4, POOLS = 9, OUTER_STEPS = 150, INNER_STEPS = 600 };
+enum { REFS = 32, TICKS = 16, STREAMS = 4, POOLS = 10, OUTER_STEPS = 150, INNER_STEPS = 600 };
 
 typedef struct chaos {
   uint64_t random;
@@ -255,6 +255,8 @@ static void route_to_any(host *h, tp_job *job) {
   size_t count = tp_routees(job->actor, routees, 3);
   if (any(c, 6) == 0) {
     host_fail(h, job, host_value(h, 7));
+  } else if (job->kind == TP_JOB_HASH) {
+    host_hash(h, job, any(c, 2) == 0 ? "a" : "b");
   } else {
     host_route(h, job, routees, count > 3 ? 3 : any(c, count + 1));
   }

@@ -337,8 +337,9 @@ int tpl_slice(lua_State *L);
  * functions that may. May raise when out of memory. */
 bool tpl_call_plainly(lua_State *L, tpl_host *h, tp_job *job, const char *what, int arguments);
 
-/* Does a TP_JOB_ROUTE. */
+/* Does a TP_JOB_ROUTE, a TP_JOB_HASH. */
 void tpl_ask_strategy(lua_State *L, tpl_coro *c);
+void tpl_ask_key(lua_State *L, tpl_coro *c);
 
 void tpl_open_routing(lua_State *L, int core);
 

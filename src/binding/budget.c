@@ -1,4 +1,4 @@
-/* Calls of functions that may not wait: deciders, strategies, priority functions.
+/* Calls of functions that may not wait: deciders, strategies, what gives keys, priority functions.
  * Nothing else of the system goes on meanwhile, so one that never ended would end all; it may run so
  * many instructions of Lua's.
  *

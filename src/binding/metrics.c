@@ -64,6 +64,7 @@ static int core_metrics(lua_State *L) {
       [TP_ROUTE_BROADCAST] = "broadcast",
       [TP_ROUTE_SMALLEST_MAILBOX] = "smallest_mailbox",
       [TP_ROUTE_CUSTOM] = "custom",
+      [TP_ROUTE_CONSISTENT_HASHING] = "consistent_hashing",
       [TP_ROUTE_FIRST_COMPLETED] = "scatter_gather_first_completed",
       [TP_ROUTE_HEDGED] = "hedged",
       [TP_ROUTE_TAIL_CHOPPING] = "tail_chopping",

@@ -1,5 +1,6 @@
-/* Routers whose routees the user's code picks. */
+/* Routers whose routees the user's code picks: custom strategies, and keys to hash. */
 #include <math.h>
+#include <string.h>
 
 #include "binding.h"
 
@@ -151,6 +152,51 @@ void tpl_ask_strategy(lua_State *L, tpl_coro *c) {
   } else {
     route_to_list(L, c);
   }
+}
+
+/* ---- Keys ------------------------------------------------------------------------------- */
+
+/* A float that is no integer is the key that its bytes are, the lowest first. */
+static void push_bytes(lua_State *L, lua_Number number) {
+  double d = (double)number;
+  uint64_t bits;
+  char bytes[sizeof bits];
+  memcpy(&bits, &d, sizeof bits);
+  for (size_t i = 0; i < sizeof bits; i++) bytes[i] = (char)(bits >> (8 * i) & 0xff);
+  lua_pushlstring(L, bytes, sizeof bytes);
+}
+
+/* (hash_key, message) -> the bytes of the key                                         RTR-16 */
+static int key_of(lua_State *L) {
+  int is_integer;
+  lua_call(L, 1, 1);
+  lua_Integer integer = lua_tointegerx(L, -1, &is_integer);
+  lua_Number number = lua_tonumber(L, -1);
+  switch (lua_type(L, -1)) {
+    case LUA_TSTRING: return 1;
+    case LUA_TBOOLEAN: lua_pushstring(L, lua_toboolean(L, -1) ? "true" : "false"); return 1;
+    case LUA_TNUMBER:
+      if (is_integer) {
+        lua_pushfstring(L, "%I", (LUAI_UACINT)integer);
+        return 1;
+      }
+      if (number == number) {
+        push_bytes(L, number);
+        return 1;
+      }
+  }
+  return luaL_error(L, "hash_key must give a string, a number or a boolean (got %s)",
+                    luaL_tolstring(L, -1, NULL));
+}
+
+void tpl_ask_key(lua_State *L, tpl_coro *c) {
+  lua_pushcfunction(L, key_of);
+  tpl_push_value(L, c->host, c->job.code);
+  tpl_push_value(L, c->host, c->job.envelope.message);
+  if (!tpl_call_plainly(L, c->host, &c->job, "hash_key", 2)) return;
+  size_t length;
+  const char *key = lua_tolstring(L, -1, &length);
+  tp_hashed(&c->job, key, length);
 }
 
 void tpl_open_routing(lua_State *L, int core) {

@@ -246,6 +246,7 @@ static int slice_loop(lua_State *L, tpl_coro *c) {
       case TP_JOB_TIMER: run_timer(L, c); break;
       case TP_JOB_DECIDE: decide(L, c); continue;
       case TP_JOB_ROUTE: tpl_ask_strategy(L, c); continue;
+      case TP_JOB_HASH: tpl_ask_key(L, c); continue;
       case TP_JOB_RANK: rank(L, h, &c->job); continue;
       case TP_JOB_EVENT: publish(L, c); continue;
       case TP_JOB_CLOSE: tpl_switch(L, h, &c->job); continue;

@@ -108,10 +108,18 @@ static void read_gathering(lua_State *L, int recipe, tp_gathering *out) {
 }
 
 static void read_routing(lua_State *L, int recipe, tp_behavior_spec *spec) {
-  static const char *const routings[] = {
-      "none",   "round_robin",     "random", "broadcast",     "smallest_mailbox",
-      "custom", "first_completed", "hedged", "tail_chopping", "scatter_gather",
-      NULL};
+  static const char *const routings[] = {"none",
+                                         "round_robin",
+                                         "random",
+                                         "broadcast",
+                                         "smallest_mailbox",
+                                         "custom",
+                                         "consistent_hashing",
+                                         "first_completed",
+                                         "hedged",
+                                         "tail_chopping",
+                                         "scatter_gather",
+                                         NULL};
   static const char *const on_stop[] = {"remove", "keep", "respawn", NULL};
   spec->routing = (tp_routing)choice_field(L, recipe, "routing", routings);
   spec->size = (uint32_t)number_field(L, recipe, "size", 0);

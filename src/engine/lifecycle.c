@@ -133,7 +133,7 @@ static tp_turn handle(tp_actor *a, tp_job *job, tp_envelope e) {
   }
   if (tp_value_is_signal(e.message)) return take_signal(a, &e);
   if (a->router != NULL) {
-    return tp_router_route(a, job, &e) ? make_job(a, job, TP_JOB_ROUTE) : TP_TURN_IDLE;
+    return tp_router_route(a, job, &e) ? make_job(a, job, job->kind) : TP_TURN_IDLE;
   }
   if (e.message.type == TP_TICK) return take_tick(a, job, &e);
   if (e.message.type == TP_NOTICE) return take_notice(a, job, &e);
@@ -503,7 +503,8 @@ static void abandoned(tp_actor *a, tp_job *job) {
 static void end_job(tp_actor *a, tp_job *job) {
   switch (job->kind) {
     case TP_JOB_RECEIVE:
-    case TP_JOB_ROUTE: received(a, job); break;
+    case TP_JOB_ROUTE:
+    case TP_JOB_HASH: received(a, job); break;
     case TP_JOB_PRE_START: started(a); break;
     case TP_JOB_PRE_RESTART: a->phase = TP_PHASE_RESTARTING; break;
     case TP_JOB_POST_RESTART: restarted(a); break;

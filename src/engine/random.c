@@ -1,5 +1,6 @@
 #include "random.h"
 
+#include "hash.h"
 #include "system.h"
 
 static uint64_t rotate_left(uint64_t x, int k) { return (x << k) | (x >> (64 - k)); }
@@ -19,11 +20,8 @@ static uint64_t next(tp_rng *r) {
 
 void tp_rng_seed(tp_rng *r, uint64_t seed) {
   for (int i = 0; i < 4; i++) {
-    seed += 0x9e3779b97f4a7c15u;
-    uint64_t z = seed;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    r->state[i] = z ^ (z >> 31);
+    seed += TP_HASH_STEP;
+    r->state[i] = tp_hash_mix(seed);
   }
 }
 

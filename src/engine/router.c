@@ -7,6 +7,7 @@
 #include "fault.h"
 #include "gather.h"
 #include "group.h"
+#include "hash.h"
 #include "mailbox.h"
 #include "metrics.h"
 #include "pool.h"
@@ -139,7 +140,14 @@ static void broadcast(tp_actor *a, tp_envelope *e) {
   forward_last(e, &r->routees[i].actor->ref);
 }
 
-static bool ask_strategy(tp_actor *a, tp_job *job, tp_envelope *e) {
+/* To the routee that the strategy picks; there is one. */
+static void pass_on(tp_actor *a, tp_envelope *e) {
+  uint32_t at = tp_strategy_pick(tp_router_spec(a)->routing)(a);
+  forward_last(e, &a->router->routees[at].actor->ref);
+}
+
+static bool ask(tp_actor *a, tp_job *job, tp_job_kind kind, tp_envelope *e) {
+  job->kind = kind;
   job->envelope = *e;
   job->code = tp_router_spec(a)->strategy;
   job->index = a->router->routed++;
@@ -147,7 +155,7 @@ static bool ask_strategy(tp_actor *a, tp_job *job, tp_envelope *e) {
 }
 
 bool tp_router_route(tp_actor *a, tp_job *job, tp_envelope *e) {
-  tp_router *r = a->router;
+  tp_routing routing = tp_router_spec(a)->routing;
   bool to_all = e->message.flags >= TP_BROADCAST;
   if (tp_router_is_group(a)) tp_group_look(a);
   if (!to_all && e->message.type == TP_POOL_REQUEST) {
@@ -158,20 +166,21 @@ bool tp_router_route(tp_actor *a, tp_job *job, tp_envelope *e) {
   if (tp_router_spec(a)->resizer != NULL) tp_resizer_count(a);
   if (to_all) e->message.flags = (uint8_t)(e->message.flags - TP_BROADCAST);
   bool gathers = !to_all && tp_router_gathers(a);
-  bool spreads = to_all || gathers || tp_router_spec(a)->routing == TP_ROUTE_BROADCAST;
-  if (spreads && r->count > 0 && tp_stream_asks(e->sender)) {
+  bool spreads = to_all || gathers || routing == TP_ROUTE_BROADCAST;
+  if (spreads && a->router->count > 0 && tp_stream_asks(e->sender)) {
     tp_stream_spread(a, e, tp_router_spec(a)->gathering.cancel_losers);
   } else if (gathers) {
     tp_gather_start(a, e);
-  } else if (r->count == 0) {
+  } else if (a->router->count == 0) {
     tp_mail_unroutable(a, e, "no-routees", false);
   } else if (spreads) {
     broadcast(a, e);
-  } else if (tp_router_spec(a)->routing == TP_ROUTE_CUSTOM) {
-    return ask_strategy(a, job, e);
+  } else if (routing == TP_ROUTE_CUSTOM) {
+    return ask(a, job, TP_JOB_ROUTE, e);
+  } else if (routing == TP_ROUTE_CONSISTENT_HASHING) {
+    return ask(a, job, TP_JOB_HASH, e);
   } else {
-    uint32_t at = tp_strategy_pick(tp_router_spec(a)->routing)(a);
-    forward_last(e, &r->routees[at].actor->ref);
+    pass_on(a, e);
   }
   return false;
 }
@@ -187,12 +196,23 @@ void tp_routed(tp_job *job, tp_ref *const *routees, size_t count) {
   forward_last(&job->envelope, routees[count - 1]);
 }
 
+void tp_hashed(tp_job *job, const void *key, size_t length) {
+  tp_actor *a = tp_actor_of(job->actor);
+  a->job = NULL;
+  if (a->router->count == 0) { /* what was asked has stopped them */
+    tp_mail_unroutable(a, &job->envelope, "no-routees", false);
+    return;
+  }
+  a->router->key = tp_hash(key, length);
+  pass_on(a, &job->envelope);
+}
+
 void tp_router_strategy_failed(tp_job *job, tp_value reason, tp_value trace) {
   tp_actor *a = tp_actor_of(job->actor);
   tp_system *s = job->system;
   a->job = NULL;
   tp_events_publish(s, &(tp_event){.kind = TP_EVENT_HOOK_FAILED,
-                                   .code = "strategy",
+                                   .code = job->kind == TP_JOB_HASH ? "hash_key" : "strategy",
                                    .subject = job->actor,
                                    .value = reason,
                                    .trace = trace});

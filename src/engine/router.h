@@ -1,9 +1,9 @@
 /* The router engine: an actor that passes on its mail to routees.
  *
- * A router's turn is spent here, not in user code; only a custom strategy is a job. The sender is
- * kept, so that a routee cannot tell a routed message from a direct one (RTR-4). Whose the routees
- * are is the affair of pool.h and group.h, how one of them is picked that of strategy.h, and asking
- * several and putting together what they reply that of gather.h. */
+ * A router's turn is spent here, not in user code; only a custom strategy, and what gives the key of
+ * a message, are jobs. The sender is kept, so that a routee cannot tell a routed message from a direct
+ * one (RTR-4). Whose the routees are is the affair of pool.h and group.h, how one of them is picked
+ * that of strategy.h, and asking several and putting together what they reply that of gather.h. */
 #ifndef TP_ROUTER_H
 #define TP_ROUTER_H
 
@@ -12,14 +12,16 @@
 
 typedef struct tp_routee {
   tp_actor *actor; /* counted */
-  uint64_t number; /* of its name, "routee-<number>"; in a group, its place among the members */
+  uint64_t number; /* of its name, "routee-<number>"; in a group, its place among the members; keys
+                    * are hashed with it, so whoever takes its place has its keys */
 } tp_routee;
 
 struct tp_router {
   tp_routee *routees; /* by number; those that get mail */
   uint32_t count, capacity;
   uint32_t next;       /* where turns go on, below count when there are routees */
-  uint64_t routed;     /* messages for which a custom strategy was asked */
+  uint64_t routed;     /* messages for which user code was asked */
+  uint64_t key;        /* hash of the key of the message that is routed, where there is one */
   tp_link gathers;     /* open ones */
   tp_hedging *hedging; /* of a hedged router, or NULL */
 
@@ -52,11 +54,11 @@ void tp_router_drop_all(tp_router *r);
 /* Answers with an aggregate rather than passing on. */
 bool tp_router_gathers(const tp_actor *a);
 
-/* Routes `e` (taken). True when a custom strategy is to pick: the job has all it needs but what
+/* Routes `e` (taken). True when user code is to be asked first: the job has all it needs but what
  * every job of an actor has, and owns `e`. */
 bool tp_router_route(tp_actor *a, tp_job *job, tp_envelope *e);
 
-/* The strategy raised: that one message is lost (RTR-11). Takes reason and trace. */
+/* What was asked has raised: that one message is lost (RTR-11). Takes reason and trace. */
 void tp_router_strategy_failed(tp_job *job, tp_value reason, tp_value trace);
 
 /* The incarnation ends: open gathers fail (SG-8), the routees are forgotten. */

@@ -1,5 +1,6 @@
 #include "strategy.h"
 
+#include "hash.h"
 #include "mailbox.h"
 #include "system.h"
 
@@ -40,11 +41,29 @@ static uint32_t smallest_mailbox(tp_actor *router) {
   return take_turn(r, best);
 }
 
+/* The one that scores highest with the key (RTR-16). So a key changes places only when its routee
+ * leaves, or for one that is new: rendezvous hashing (Thaler and Ravishankar, "Using name-based
+ * mappings to increase hit rates", 1998). */
+static uint32_t highest_score(tp_actor *router) {
+  const tp_router *r = router->router;
+  uint32_t best = 0;
+  uint64_t most = 0;
+  for (uint32_t i = 0; i < r->count; i++) {
+    uint64_t score = tp_hash_score(r->key, r->routees[i].number);
+    if (score > most) {
+      most = score;
+      best = i;
+    }
+  }
+  return best;
+}
+
 tp_pick *tp_strategy_pick(tp_routing routing) {
   static tp_pick *const picks[] = {
       [TP_ROUTE_ROUND_ROBIN] = round_robin,
       [TP_ROUTE_RANDOM] = any,
       [TP_ROUTE_SMALLEST_MAILBOX] = smallest_mailbox,
+      [TP_ROUTE_CONSISTENT_HASHING] = highest_score,
       [TP_ROUTE_SCATTER_GATHER] = NULL,
   };
   return picks[routing];

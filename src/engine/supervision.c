@@ -315,7 +315,8 @@ void tp_fail(tp_job *job, tp_value reason, tp_value trace) {
     case TP_JOB_DECIDE: decider_failed(job, reason, trace); break;
     case TP_JOB_PRE_RESTART: report(job, "pre_restart", reason, trace); break;
     case TP_JOB_POST_STOP: report(job, "post_stop", reason, trace); break;
-    case TP_JOB_ROUTE: tp_router_strategy_failed(job, reason, trace); break;
+    case TP_JOB_ROUTE:
+    case TP_JOB_HASH: tp_router_strategy_failed(job, reason, trace); break;
     case TP_JOB_RANK: tp_priority_failed(job, reason, trace); break;
     case TP_JOB_TIMER: report(job, "timer", reason, trace); break;
     case TP_JOB_CLOSE: report(job, "close", reason, trace); break;

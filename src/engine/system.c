@@ -150,7 +150,10 @@ static void forget_job(tp_actor *a) {
     tp_ref_release(&a->waits_for->ref);
     a->waits_for = NULL;
   }
-  if (job == NULL || (job->kind != TP_JOB_RECEIVE && job->kind != TP_JOB_ROUTE)) return;
+  if (job == NULL ||
+      (job->kind != TP_JOB_RECEIVE && job->kind != TP_JOB_ROUTE && job->kind != TP_JOB_HASH)) {
+    return;
+  }
   tp_envelope_release(a->ref.system, &job->envelope);
   if (job->tick != NULL) tp_tick_release(job->tick);
 }

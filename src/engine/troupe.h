@@ -228,6 +228,7 @@ typedef enum tp_routing {
   TP_ROUTE_BROADCAST,
   TP_ROUTE_SMALLEST_MAILBOX,
   TP_ROUTE_CUSTOM,
+  TP_ROUTE_CONSISTENT_HASHING,
   TP_ROUTE_FIRST_COMPLETED, /* from here on routers gather: settings of one engine */
   TP_ROUTE_HEDGED,
   TP_ROUTE_TAIL_CHOPPING,
@@ -308,7 +309,7 @@ typedef struct tp_behavior_spec {
   /* Of a group, `size` of them, borrowed; NULL: it is a pool. A group owns no routees to spawn anew or
    * to resize, and does not gather. */
   const tp_member *members;
-  tp_value strategy; /* taken; host code of a custom strategy */
+  tp_value strategy; /* taken; host code of a custom strategy, or what gives the key to hash */
 } tp_behavior_spec;
 
 /* Borrows what `spec` borrows and takes what it takes, also on failure; gives *out. TP_ENOMEM. */
@@ -643,6 +644,7 @@ typedef enum tp_job_kind {
   TP_JOB_POST_RESTART, /* actor, behavior, reason */
   TP_JOB_DECIDE,       /* actor: who failed, code: the decider, reason; end with tp_decided */
   TP_JOB_ROUTE,        /* actor: the router, code: the strategy, envelope, index; tp_routed */
+  TP_JOB_HASH,         /* actor: the router, code: what gives the key, envelope; tp_hashed */
   TP_JOB_RANK,         /* actor, code: its priority function, envelope: the message; tp_ranked */
   TP_JOB_TIMER,        /* code: a function of tp_schedule */
   TP_JOB_RESUME,       /* token: go on with what waits there; actor when it is a handler */
@@ -692,6 +694,10 @@ void tp_decided(tp_job *job, tp_directive directive);
 /* Ends TP_JOB_ROUTE: sends the message to each of `routees` (borrowed). A strategy that failed ends
  * with tp_fail (RTR-11). */
 void tp_routed(tp_job *job, tp_ref *const *routees, size_t count);
+
+/* Ends TP_JOB_HASH: sends the message to the routee to which the key, of `length` bytes (borrowed),
+ * belongs. A function that failed ends with tp_fail. */
+void tp_hashed(tp_job *job, const void *key, size_t length);
 
 /* Ends TP_JOB_RANK: lower ranks are handled first. NaN is the highest of all, and so is the rank of a
  * message whose function failed: that ends with tp_fail. */
