@@ -618,6 +618,9 @@ add_resizer_option {
     })
     tell_times(new(), pool, 21)
     assert.are.equal(100 - (1 + 20 // is), size_of(pool))
+  end,
+}
+
 add {
   id = "RTR-2", name = "size of consistent_hashing", where = "Router.consistent_hashing",
   option = "size",
