@@ -706,6 +706,29 @@ describe("scatters among others", function()
     end
   end)
 
+  it("RTR-15 keep the routees that they began with, when these are removed meanwhile", function()
+    local pool = spawn(Router.scatter_gather(3, function(actor)
+      troupe.sleep(50)
+      actor:reply(actor.name)
+    end))
+    local first = kit():async(function() return (pool:ask("k")) end)
+    kit():advance(10)
+
+    pool:tell(troupe.RemoveRoutees(2))
+    pool:tell(troupe.AddRoutees(1))
+    kit():settle()
+    local second = kit():async(function() return (pool:ask("k")) end)
+    kit():advance(100)
+
+    local function names(replies)
+      local list = {}
+      for i, reply in ipairs(replies) do list[i] = reply.value end
+      return list
+    end
+    assert.are.same({ "routee-1", "routee-2", "routee-3" }, names(first:await()))
+    assert.are.same({ "routee-1", "routee-4" }, names(second:await()))
+  end)
+
   it("SG-3 leave no dead letter of a loser that stops with the request in its mailbox", function()
     local letters = {}
     kit().system.events:subscribe(function(event) letters[#letters + 1] = event end, "dead_letter")
