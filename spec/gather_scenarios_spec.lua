@@ -1009,6 +1009,32 @@ describe("a request that needs several replies", function()
   end)
 end)
 
+describe("a loop over replies", function()
+  local kit = new_kit.each(before_each, after_each)
+
+  it("SG-18 ends though its message reaches more routees after the deadline", function()
+    local helpers = kit().system:spawn(Router.broadcast(2, mute), "helpers")
+    local pool = kit().system:spawn(Router.broadcast(2, function(actor)
+      if actor.name == "routee-1" then return actor:reply("at once") end
+      troupe.sleep(100)
+      actor:forward(helpers)
+    end), "workers")
+    local got = {}
+
+    local loop = kit():async(function()
+      for routee, value, err in pool:gather("k", 50) do
+        got[#got + 1] = { routee.name, value or err.name }
+        troupe.sleep(200)
+      end
+    end)
+    kit():advance(1000)
+
+    assert.are.equal("done", loop:status())
+    assert.are.same({ { "routee-1", "at once" }, { "routee-2", "AskTimeoutError" } }, got)
+    assert.are.equal(0, kit().system:stats().scatters)
+  end)
+end)
+
 describe("gathering over random histories", function()
   -- What a routee may do with a request, whose number is `n`.
   local deeds = {

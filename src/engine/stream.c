@@ -124,6 +124,7 @@ void tp_stream_leg_settled(tp_slot *leg) {
 }
 
 void tp_stream_expire(tp_gather *g) {
+  g->late = true;
   for (tp_link *l = g->legs.next, *next; l != &g->legs; l = next) {
     next = l->next;
     tp_gather_expire_leg(leg_at(l));
@@ -153,7 +154,7 @@ void tp_stream_close(tp_stream *st) {
 bool tp_stream_asks(const tp_ref *sender) {
   if (sender == NULL || sender->kind != TP_REF_SLOT) return false;
   const tp_slot *leg = (const tp_slot *)(const void *)sender;
-  return leg->gather != NULL && leg->gather->router == NULL;
+  return leg->gather != NULL && leg->gather->router == NULL && !leg->gather->late;
 }
 
 /* A leg for each routee, behind those that there are; the first of them, or NULL when memory is out:

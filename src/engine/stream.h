@@ -8,7 +8,7 @@
 
 #include "gather.h"
 
-/* Whether `sender` (or NULL) is the leg of a stream that takes all replies. */
+/* Whether `sender` (or NULL) is the leg of a stream that takes all replies, and is not over yet. */
 bool tp_stream_asks(const tp_ref *sender);
 
 /* Asks every routee of `router`, which has some, for the stream whose leg is the sender of `e` (taken).
