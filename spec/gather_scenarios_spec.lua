@@ -1012,6 +1012,21 @@ end)
 describe("a loop over replies", function()
   local kit = new_kit.each(before_each, after_each)
 
+  it("SG-18 is over with the last reply, also when it is taken by hand and not closed", function()
+    local pool = kit().system:spawn(Router.broadcast(2, function(actor)
+      actor:reply(actor.name)
+    end))
+    local taken = 0
+
+    local replies = pool:gather("k")
+    while replies() do taken = taken + 1 end
+
+    assert.are.equal(2, taken)
+    local stats = kit().system:stats()
+    assert.are.same({ 0, 0 }, { stats.scatters, stats.timers })
+    assert.is_nil((replies()))
+  end)
+
   it("SG-18 ends though its message reaches more routees after the deadline", function()
     local helpers = kit().system:spawn(Router.broadcast(2, mute), "helpers")
     local pool = kit().system:spawn(Router.broadcast(2, function(actor)
