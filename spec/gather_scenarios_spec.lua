@@ -1143,4 +1143,50 @@ describe("gathering over random histories", function()
       for seed = 1, 25 do run(router, seed) end
     end)
   end
+
+  -- Loops over the replies of a pool of pools, whose routees do any deed or pass the message on to
+  -- another pool, once at most; the loop dawdles, or is left.
+  local function run_loops(seed)
+    local kit = testkit.system("demo", { seed = seed, log_level = "off" })
+    math.randomseed(seed)
+    local function do_something(actor, n) deeds[math.random(#deeds)](actor, n) end
+    local helpers = kit.system:spawn(Router.broadcast(2, do_something))
+    local inner = Router.broadcast(2, function(actor, n)
+      if math.random(4) > 1 then return do_something(actor, n) end
+      troupe.sleep(math.random(0, 80))
+      actor:forward(helpers)
+    end, nil, { on_routee_stop = "respawn" })
+    local pool = kit.system:spawn(Router.scatter_gather_first_completed(3, inner, {
+      cancel_losers = math.random(2) == 1, on_routee_stop = "keep",
+    }))
+    local ended = 0
+
+    for n = 1, 30 do
+      local leave_after, dawdle = math.random(12), math.random(0, 1) * math.random(60)
+      kit:async(function()
+        local taken = 0
+        for routee, value, err in pool:gather(n, 50) do
+          assert(value == nil or value == n)
+          assert(routee ~= nil and (value == nil) == (err ~= nil))
+          taken = taken + 1
+          if taken == leave_after then break end
+          if dawdle > 0 then troupe.sleep(dawdle) end
+        end
+        ended = ended + 1
+      end)
+      if math.random(3) == 1 then kit:advance(math.random(0, 60)) end
+      if math.random(15) == 1 then pool:tell(troupe.Kill) end
+    end
+    kit:advance(10000)
+
+    assert.are.equal(30, ended, "seed " .. seed)
+    local stats = kit.system:stats()
+    assert.are.same({ 0, 0, 0 }, { stats.scatters, stats.asks, stats.tasks })
+    kit.system:terminate()
+    assert.are.equal(0, kit.system:stats().anchored)
+  end
+
+  it("SG-18 every loop over replies ends, and nothing is left of it", function()
+    for seed = 1, 40 do run_loops(seed) end
+  end)
 end)
