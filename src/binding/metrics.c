@@ -11,7 +11,7 @@ void tpl_measure(tpl_coro *c) {
 
 void tpl_measured(tpl_coro *c) {
   tpl_host *h = c->host;
-  if (!h->measures || c->task != NULL || c->foreign || c->job.kind != TP_JOB_RECEIVE) return;
+  if (!h->measures || c->job.kind != TP_JOB_RECEIVE) return;
   tp_metrics_handled(h->system, tpl_clock(h) - c->began);
 }
 
