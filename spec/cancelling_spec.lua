@@ -128,6 +128,26 @@ describe("cancelling losers", function()
     assert.are.same({ "routee-1" }, handled)
   end)
 
+  it("SG-14 cancels through pools of pools", function()
+    local ended = {}
+    local options = { cancel_losers = true }
+    local inner = first_completed(2, function(actor, message)
+      local loses = actor.parent.name == "routee-2"
+      local _, err = troupe.sleep(loses and 1000 or 10)
+      ended[#ended + 1] = ("%s/%s %s"):format(actor.parent.name, actor.name, err and err.name)
+      actor:reply(message)
+    end, options)
+    local pool = spawn(first_completed(2, inner, options))
+
+    assert.are.equal("k", (pool:ask("k")))
+    kit():settle()
+
+    assert.are.equal(0, kit().system:stats().scatters)
+    table.sort(ended)
+    assert.are.same({ "routee-1/routee-1 nil", "routee-1/routee-2 nil",
+      "routee-2/routee-1 CancelledError", "routee-2/routee-2 CancelledError" }, ended)
+  end)
+
   it("SG-14 ends the wait of a losing handler with nil, CancelledError", function()
     local seen = {}
     local pool = spawn(first_completed(2, function(actor, message)

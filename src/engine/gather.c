@@ -59,6 +59,28 @@ void tp_gather_release_legs(tp_gather *g, bool cancel) {
   }
 }
 
+/* ---- Callers that may be cancelled ------------------------------------------------------- */
+
+static tp_slot *cancelling_caller(const tp_gather *g) {
+  if (g->caller->kind != TP_REF_SLOT) return NULL;
+  return tp_slot_of(g->caller)->cancels ? tp_slot_of(g->caller) : NULL;
+}
+
+static void link_to_caller(tp_gather *g) {
+  tp_slot *caller = cancelling_caller(g);
+  if (caller == NULL) return;
+  g->next_asked = caller->asked;
+  caller->asked = g;
+}
+
+static void unlink_from_caller(tp_gather *g) {
+  tp_slot *caller = cancelling_caller(g);
+  if (caller == NULL) return;
+  tp_gather **at = &caller->asked;
+  while (*at != g) at = &(*at)->next_asked;
+  *at = g->next_asked;
+}
+
 /* ---- The end of a gather ---------------------------------------------------------------- */
 
 static void end(tp_gather *g, bool cancel) {
@@ -67,6 +89,7 @@ static void end(tp_gather *g, bool cancel) {
   tp_timer_disarm(s, &g->deadline);
   tp_timer_disarm(s, &g->next);
   tp_list_remove(&g->link);
+  unlink_from_caller(g);
   tp_gather_release_legs(g, cancel);
   tp_value_release(s, g->message);
   tp_ref_release(g->caller);
@@ -76,6 +99,8 @@ static void end(tp_gather *g, bool cancel) {
   }
   tp_free(s, g, sizeof *g);
 }
+
+void tp_gather_cancel(tp_gather *g) { end(g, true); }
 
 /* Ends and answers the caller. Takes the value. The gather ends first: an answer that makes room in
  * a full mailbox may shed a request of this very gather. */
@@ -351,6 +376,7 @@ static tp_gather *new_gather(tp_actor *router, const tp_envelope *e) {
   g->needed = needed_of(how, g->size);
   g->began = s->now;
   tp_ref_retain(g->caller);
+  link_to_caller(g);
   tp_value_retain(s, g->message);
   s->scatters++;
   bool ready = how->order == TP_ASK_ALL ? open_all(g) : line_up(g);

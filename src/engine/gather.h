@@ -21,13 +21,14 @@ typedef struct tp_gather {
   tp_link legs;     /* by tp_slot.open, in the order they are asked; each counted */
   tp_timer deadline;
   tp_time timeout;
-  tp_ref *caller;   /* counted: whom it answers */
-  tp_value message; /* counted */
-  tp_timer next;    /* when one more is to be asked */
-  tp_link *unasked; /* the first of `legs` that has not been asked, or the list's end */
-  tp_ref **order;   /* whom it asks one after another; counted from `asked` on; NULL: all at once */
-  uint32_t places;  /* of `order` */
-  uint32_t size;    /* legs in all, those still to be opened included */
+  tp_ref *caller;               /* counted: whom it answers */
+  struct tp_gather *next_asked; /* that answers the same caller: see tp_slot.asked */
+  tp_value message;             /* counted */
+  tp_timer next;                /* when one more is to be asked */
+  tp_link *unasked;             /* the first of `legs` that has not been asked, or the list's end */
+  tp_ref **order;  /* whom it asks one after another; counted from `asked` on; NULL: all at once */
+  uint32_t places; /* of `order` */
+  uint32_t size;   /* legs in all, those still to be opened included */
   uint32_t asked, due; /* so far; to be asked by now */
   uint32_t needed, replied, failed;
   uint32_t timed_out; /* of those that failed */
@@ -46,6 +47,9 @@ void tp_gather_leg_settled(tp_slot *leg);
 /* The deadline, or the time to ask one more, of the gather with this timer has come. */
 void tp_gather_expire(tp_timer *t);
 void tp_gather_ask_next(tp_timer *t);
+
+/* Ends a gather whose caller has been cancelled, and cancels what it has asked in its turn. */
+void tp_gather_cancel(tp_gather *g);
 
 /* Fails every open gather of a router that stops or restarts (SG-8). */
 void tp_gathers_stop(tp_actor *router);

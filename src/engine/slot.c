@@ -147,6 +147,7 @@ void tp_slot_cancel(tp_slot *slot) {
   for (tp_job *job = slot->handlers; job != NULL; job = job->next_handler) {
     tp_slot_fail(&tp_actor_of(job->actor)->waits_for->ref, "cancelled");
   }
+  while (slot->asked != NULL) tp_gather_cancel(slot->asked);
 }
 
 void tp_slots_terminate(tp_system *s) {

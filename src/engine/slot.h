@@ -28,6 +28,7 @@ typedef struct tp_slot {
   tp_job *job;              /* a job outside any actor that waits here, or NULL */
   void *token;              /* the host's, for whoever waits */
   struct tp_gather *gather; /* of which this is a leg, or NULL */
+  struct tp_gather *asked;  /* gathers that are to answer it, where losers are cancelled */
   tp_job *handlers;        /* jobs that wait with its request in hand, where losers are cancelled */
   tp_watch_notice *notice; /* it watches an actor, or NULL */
   uint32_t requests;       /* queued or in hand */
@@ -58,8 +59,9 @@ void tp_slot_request_queued(tp_slot *slot);
 void tp_slot_request_handled(tp_slot *slot);
 bool tp_slot_request_lost(tp_slot *slot, tp_ref *actor, const char *code);
 
-/* Cancels what a settled leg has asked for: a request that is queued is withdrawn, and a handler's wait
- * ends with "cancelled" (SG-14). A request that has been passed on is passed over in its turn. */
+/* Cancels what a settled leg has asked for (SG-14): a request that is queued is withdrawn, a handler's
+ * wait ends with "cancelled", a router's gather ends. A request that has been passed on is passed over
+ * in its turn. */
 void tp_slot_cancel(tp_slot *slot);
 
 /* Whether `sender` (or NULL) has been cancelled. */
