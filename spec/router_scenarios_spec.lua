@@ -186,6 +186,19 @@ describe("routers in hard conditions", function()
     end
   end)
 
+  it("RTR-10 tells many in the order in which a strategy gives them, and again", function()
+    local seen = {}
+    local pool = spawn(Router.custom(4, recorder(seen), function(routees)
+      return { routees[4], routees[2], routees[1], routees[3], routees[2] }
+    end), "workers")
+    kit():settle()
+
+    pool:tell("a")
+    kit():settle()
+
+    assert.are.same({ "routee-4:a", "routee-2:a", "routee-2:a", "routee-1:a", "routee-3:a" }, seen)
+  end)
+
   describe("a strategy that gives what no router can use", function()
     local unprintable = setmetatable({}, { __tostring = function() error("from __tostring") end })
     local foreign
