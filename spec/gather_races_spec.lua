@@ -50,9 +50,10 @@ local function time_passes() end
 
 -- What may happen, with its causes. `effect` is what it is to the model. Of a cause: `looks`, the
 -- routee has given its sender away; `rank`, of what happens to one routee in its turn, the highest
--- comes first: a kill does not wait for a handler (SUP-11), and a stop wins (LIFE-6);
--- `is_decided`, a decider is asked first, and another turn comes after that; `caller`, the only one
--- for whom there is this cause.
+-- comes first: a kill does not wait for a handler (SUP-11), and a stop wins (LIFE-6); `takes_two`
+-- turns, since a decider is asked first; `caller`, the only one for whom there is this cause.
+-- A stream does not hear of the router's end but of what that does to the routees, whose turns come
+-- after that of the router (`stops_in_turn`), or after that of its parent too (`passes_down`).
 local events = {
   { name = "a reply", effect = "reply", is_of_routee = true, causes = {
     { name = "actor:reply", when = IN_TURN, rank = 0, act = deed("reply") },
@@ -66,7 +67,7 @@ local events = {
   { name = "a routee's stop", effect = "stop", is_of_routee = true, ends_handler = true, causes = {
     { name = "actor:stop", when = IN_TURN, rank = 0, act = deed("stop") },
     { name = "an error", when = IN_TURN, rank = 0, act = deed("raise to stop") },
-    { name = "a kill", when = IN_TURN, rank = 1, is_decided = true,
+    { name = "a kill", when = IN_TURN, rank = 1, takes_two = true,
       act = is_killed("stop") },
     { name = "a hard stop", when = IN_TURN, rank = 2,
       act = function(scene, leg) core.stop_now(scene.routees[leg]) end },
@@ -75,20 +76,23 @@ local events = {
     causes = {
       { name = "an error", when = IN_TURN, rank = 0, act = deed("raise to restart") },
       { name = "an error, resumed", when = IN_TURN, rank = 0, act = deed("raise to resume") },
-      { name = "a kill", when = IN_TURN, rank = 1, act = is_killed("restart") },
+      { name = "a kill", when = IN_TURN, rank = 1, takes_two = true, act = is_killed("restart") },
     } },
   { name = "the deadline", effect = "deadline", causes = {
     { name = "time", when = DEADLINES, act = time_passes },
   } },
-  { name = "the router's stop", effect = "router_end", causes = {
+  { name = "the router's stop", effect = "router_end", ends_handler = true, causes = {
     { name = "ref:stop", when = IN_TURN, act = function(scene) scene.pool:stop() end },
     { name = "PoisonPill", when = IN_TURN,
       act = function(scene) scene.pool:tell(troupe.PoisonPill) end },
-    { name = "its parent", when = IN_TURN, act = function(scene) scene.parent:tell(STOP_IT) end },
-    { name = "its parent's stop", when = IN_TURN, act = function(scene) scene.parent:stop() end },
-    { name = "a hard stop", when = AT_ONCE, act = function(scene) core.stop_now(scene.pool) end },
+    { name = "its parent", when = IN_TURN, passes_down = true,
+      act = function(scene) scene.parent:tell(STOP_IT) end },
+    { name = "its parent's stop", when = IN_TURN, passes_down = true,
+      act = function(scene) scene.parent:stop() end },
+    { name = "a hard stop", when = AT_ONCE, stops_in_turn = true,
+      act = function(scene) core.stop_now(scene.pool) end },
   } },
-  { name = "the router's restart", effect = "router_end", causes = {
+  { name = "the router's restart", effect = "router_end", ends_handler = true, causes = {
     { name = "Kill", when = IN_TURN, act = function(scene) scene.pool:tell(troupe.Kill) end },
     { name = "a kill", when = IN_TURN, act = function(scene) scene.pool:kill() end },
   } },
@@ -114,7 +118,8 @@ local events = {
 local UNDECIDED, ALL = { "mute", "fails" }, { "mute", "fails", "replies" }
 
 -- `needed` and `has_list` are for the model; `sorts`, where the order of the routees is drawn.
--- `asks_third`: it asks routee-3 at that very moment, but after a deadline.
+-- `asks_third`: it asks routee-3 at that very moment, but after a deadline. `is_stream`: its caller
+-- takes every answer as it comes, from ref:gather.
 local kinds = {
   { name = "scatter_gather_first_completed", needed = 1, thirds = UNDECIDED, options = {} },
   { name = "hedged", needed = 1, thirds = UNDECIDED, options = { delay_ms = 10 } },
@@ -124,6 +129,8 @@ local kinds = {
     sorts = true },
   { name = "scatter_gather", needed = 2, thirds = ALL, options = { wait_for = 2 },
     has_list = true },
+  { name = "scatter_gather_first_completed", needed = 3, thirds = ALL, options = {},
+    is_stream = true },
 }
 
 -- Cases -------------------------------------------------------------------------------------------
@@ -155,6 +162,7 @@ end
 local function callers_of(kind, first, second)
   local one, other = first.caller, second.caller
   if one and other and one ~= other then return {} end
+  if kind.is_stream and (one == "sender" or other == "sender") then return {} end
   if one or other then return { one or other } end
   return kind == kinds[1] and { "actor", "task", "sender" } or { "actor" }
 end
@@ -165,6 +173,8 @@ local function legs_of(first, second)
 end
 
 local function each_case(kind, cancels, first, second, visit)
+  local none = "callers_deadline" -- a stream has one deadline, which is its caller's
+  if kind.is_stream and (first.effect == none or second.effect == none) then return end
   for _, one in ipairs(first.causes) do
     for _, other in ipairs(second.causes) do
       for _, caller in ipairs(callers_of(kind, one, other)) do
@@ -187,13 +197,21 @@ end
 
 -- What is to be seen ------------------------------------------------------------------------------
 
+local function when(case, step)
+  return case.kind.is_stream and step.cause.stops_in_turn and IN_TURN or step.cause.when
+end
+
+local function takes_two(case, step)
+  return step.cause.takes_two or case.kind.is_stream and step.cause.passes_down or false
+end
+
 -- Whether the first of two steps takes effect after the second.
-local function comes_later(step, other, is_drawn)
-  local one, two = step.cause, other.cause
-  if one.when ~= two.when then return one.when > two.when end
-  if one.when ~= IN_TURN then return false end
-  if step.leg and step.leg == other.leg then return one.rank < two.rank end
-  return one.is_decided and not two.is_decided and not is_drawn
+local function comes_later(case, step, other, is_drawn)
+  local one, two = when(case, step), when(case, other)
+  if one ~= two then return one > two end
+  if one ~= IN_TURN then return false end
+  if step.leg and step.leg == other.leg then return step.cause.rank < other.cause.rank end
+  return takes_two(case, step) and not takes_two(case, other) and not is_drawn
 end
 
 local function new_model(case)
@@ -205,6 +223,7 @@ local function new_model(case)
     needed = kind.needed,
     has_list = kind.has_list,
     sorts = kind.sorts,
+    is_stream = kind.is_stream,
   }
   model.looked = { looks(case, 1), looks(case, 2), false }
   if case.third == "fails" then model:failure(3) end
@@ -214,18 +233,19 @@ end
 
 local function expect(case, first, second, is_drawn)
   local model = new_model(case)
-  if comes_later(first, second, is_drawn) then first, second = second, first end
+  if comes_later(case, first, second, is_drawn) then first, second = second, first end
+  model:time(AT)
   model[first.event.effect](model, first.leg)
-  local is_void = first.event.ends_handler and second.leg == first.leg
-    and second.cause.when == IN_TURN
+  local is_void = first.event.ends_handler and (not first.leg or second.leg == first.leg)
+    and second.leg and second.cause.when == IN_TURN
   if not is_void then model[second.event.effect](model, second.leg) end
-  local heard_at = model.heard[1] and AT or DEADLINE
   local is_open = not model.outcome
-  if is_open then model:deadline() end
+  model:time(DEADLINE)
+  model:deadline()
   return {
     is_open = is_open,
     outcome = model.outcome,
-    heard = { model.heard[1] and ("%g: %s"):format(heard_at, model.heard[1]) },
+    heard = model.heard,
     letters = { case.caller == "sender" and model.lost or nil },
   }
 end
@@ -233,7 +253,7 @@ end
 -- In an order that is drawn, turns may come in either.
 local function may_swap(case)
   local one, other = case[1], case[2]
-  return one.cause.when == IN_TURN and other.cause.when == IN_TURN
+  return when(case, one) == IN_TURN and when(case, other) == IN_TURN
     and not (one.leg and one.leg == other.leg)
 end
 
@@ -266,7 +286,7 @@ local function describe_answer(answer, from, sorts)
   if troupe.is_error(answer, "AggregateError") then
     text = text_of_aggregate(answer, sorts)
   elseif troupe.is_error(answer) then
-    text = answer.name
+    text = name_of(answer)
   elseif type(answer) == "table" then
     text = text_of_list(answer)
   end
@@ -332,7 +352,13 @@ local function start_caller(scene, kit, heard)
   local function hear(answer, from)
     heard[#heard + 1] = ("%g: %s"):format(kit:now(), describe_answer(answer, from, sorts))
   end
+  local function take_all()
+    local timeout = has(scene.case, "deadline") and AT or DEADLINE
+    for routee, value, err in scene.pool:gather("k", timeout) do hear(err or value, routee) end
+    hear("the end")
+  end
   local function ask()
+    if scene.case.kind.is_stream then return take_all() end
     local value, err, from = scene.pool:ask("k", timeout_ms)
     hear(err or value, from)
   end
@@ -362,7 +388,7 @@ local function outcome_of(kit)
   for outcome, count in kit.system.metrics:render():gmatch(pattern) do
     for _ = 1, tonumber(count) do outcomes[#outcomes + 1] = outcome end
   end
-  return table.concat(outcomes, ", ")
+  return outcomes[1] and table.concat(outcomes, ", ") or "none"
 end
 
 local function run(kit, case)
@@ -401,9 +427,12 @@ local function run_once(case)
   support.check_ledger(kit)
 end
 
--- As text, to be compared with one of several.
+-- As text, to be compared with one of several. In whatever order the routees of a router stop.
 local function text_of(seen)
-  return ("%s | %s | %s | %s"):format(seen.is_open, seen.outcome, seen.heard[1], seen.letters[1])
+  local heard = table.move(seen.heard, 1, #seen.heard, 1, {})
+  table.sort(heard)
+  return ("%s | %s | %s | %s"):format(seen.is_open, seen.outcome, table.concat(heard, "; "),
+    seen.letters[1])
 end
 
 local function explore(kit, case, seed)
@@ -418,7 +447,8 @@ end
 
 for _, kind in ipairs(kinds) do
   for _, cancels in ipairs { false, true } do
-    describe(("what happens to %s%s at one moment"):format(kind.name,
+    describe(("what happens to %s%s%s at one moment"):format(
+      kind.is_stream and "a stream from " or "", kind.name,
       cancels and " that cancels losers" or ""), function()
       local kit = support.each(before_each, after_each)
       local number = 0

@@ -14,12 +14,14 @@ gather.failures = { "Broken: no disk", "Broken: no light", "Broken: no air" }
 ---@field sorts boolean      the members of its errors are in alphabetical order
 ---@field is_stream boolean  its caller hears each answer as it comes
 
---- A scatter. `heard` is what its caller has heard, `lost` what came too late for that; `outcome`
---- is what is counted.
+--- A scatter. `heard` is what its caller has heard, and when; `lost`, what came too late for that;
+--- `outcome`, what is counted; `now`, the time.
 ---@param settings spec.Gather
 ---@return table model
 function gather.new(settings)
-  local self = { legs = {}, looked = {}, heard = {}, replied = 0, failed = 0 }
+  local self = {
+    legs = {}, looked = {}, has_let_go = {}, heard = {}, replied = 0, failed = 0, now = 0,
+  }
   for key, value in pairs(settings) do self[key] = value end
   return setmetatable(self, gather)
 end
@@ -29,7 +31,7 @@ local function tell_caller(self, what)
   if self.is_gone then
     self.lost = what
   elseif self.is_stream or not self.heard[1] then
-    self.heard[#self.heard + 1] = what
+    self.heard[#self.heard + 1] = ("%g: %s"):format(self.now, what)
   end
 end
 
@@ -74,7 +76,7 @@ end
 local function check(self, leg, answer)
   if self.is_stream then
     tell_caller(self, ("%s, from routee-%d"):format(answer, leg))
-    if self.replied + self.failed == self.size then settle(self, "all", "the end", "nobody") end
+    if self.replied + self.failed == self.size then settle(self, "none", "the end", "nobody") end
   elseif self.replied == self.needed and self.has_list then
     settle(self, "enough", ("{%s}"):format(table.concat(gathered(self, "reply"), "; ")), "replicas")
   elseif self.replied == self.needed then
@@ -98,11 +100,12 @@ function gather:failure(leg) close_leg(self, leg, "failure", gather.failures[leg
 
 --- ASK-7: somebody else may still answer for one that has looked at its sender.
 function gather:stop(leg)
-  if not self.looked[leg] then close_leg(self, leg, "failure", "ActorStoppedError") end
+  if self.looked[leg] or self.has_let_go[leg] then return end
+  close_leg(self, leg, "failure", "ActorStoppedError")
 end
 
---- SG-7: nothing comes of it.
-function gather:restart() end
+--- SG-7: nothing comes of it, nor of a later stop.
+function gather:restart(leg) self.has_let_go[leg] = true end
 
 function gather:deadline()
   if self.outcome then return end
@@ -113,7 +116,7 @@ function gather:deadline()
       close_leg(self, leg, "failure", "AskTimeoutError")
     end
   end
-  if not self.outcome then fall_short(self) end
+  if not self.outcome then fall_short(self) end -- a stream is over then
 end
 
 --- SG-8: it restarts, or stops. Its routees stop, which is what a stream hears of.
@@ -124,13 +127,31 @@ function gather:router_end()
   for leg = 1, self.size do self:stop(leg) end
 end
 
+-- A stream ends with whoever takes from it. A task that waits no more takes what has ended its
+-- wait, and ends itself where it begins another.
+local function stream_ends(self)
+  local taken = self.taken
+  if self.caller == "actor" then
+    self.heard = table.move(self.heard, 1, taken, 1, {})
+  elseif self.heard[taken + 1] then
+    self.heard = table.move(self.heard, 1, taken + 1, 1, {})
+  else
+    tell_caller(self, "the end, from nobody")
+  end
+  self.outcome, self.is_gone = "none", true
+end
+
 --- A task is told that it was cancelled (ASK-11). An actor that waits never goes on, even when the
 --- answer is there (LIFE-9). One that is told the answer gets what comes before its stop (STOP-1).
 function gather:caller_end()
+  if self.is_stream then return stream_ends(self) end
   if self.caller == "task" then return tell_caller(self, "CancelledError, from nobody") end
   if self.caller == "actor" then self.heard = {} end
   self.is_gone = true
 end
+
+--- Time goes on: what has been heard so far has been taken.
+function gather:time(now) self.now, self.taken = now, #self.heard end
 
 --- ASK-6
 function gather:callers_deadline() tell_caller(self, "AskTimeoutError, from nobody") end
