@@ -15,10 +15,11 @@ local strategies = {
   { id = "RTR-8", name = "broadcast" },
   { id = "RTR-9", name = "smallest_mailbox" },
   { id = "RTR-10", name = "custom" },
+  { id = "RTR-16", name = "consistent_hashing" },
 }
 
 -- Of one's own, like a built-in one.
-local mirrored = { "round_robin", "broadcast" }
+local mirrored = { "round_robin", "broadcast", "smallest_mailbox", "consistent_hashing" }
 
 -- Runs the history of a seed; raises what is wrong with it.
 local function try(seed, strategy)

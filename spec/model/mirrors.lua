@@ -1,31 +1,54 @@
---- Strategies of one's own that route as the built-in ones do. Each keeps its place by itself: who
---- comes after the one that it has picked last.
+--- Strategies of one's own that route as the built-in ones do. Those that take turns keep their place
+--- by themselves: with who comes after the one that they have picked last.
+local rendezvous = require "spec.model.rendezvous"
+
 local mirrors = {}
 
-local function number_of(ref) return math.tointeger(ref.name:match("%d+$")) end
+local function numbers_of(routees)
+  local numbers = {}
+  for place, ref in ipairs(routees) do numbers[place] = math.tointeger(ref.name:match("%d+$")) end
+  return numbers
+end
 
--- The place of the first after routee `last`, or the first of all.
-local function place_after(routees, last)
-  for place, ref in ipairs(routees) do
-    if number_of(ref) > last then return place end
+-- Picks one by where the turns go on, which begin anew with each incarnation of the router.
+local function in_turn(pick)
+  local last
+  return function(routees, state)
+    if state.message_index == 0 then last = 0 end
+    local numbers, first = numbers_of(routees), 1
+    while numbers[first] and numbers[first] <= last do first = first + 1 end
+    local place = pick(routees, state, numbers[first] and first or 1)
+    last = numbers[place]
+    return { routees[place] }
   end
-  return 1
 end
 
 local make = {}
 
 function make.round_robin()
-  local last = 0
-  return function(routees, state)
-    if state.message_index == 0 then last = 0 end -- a new incarnation of the router
-    local picked = routees[place_after(routees, last)]
-    last = number_of(picked)
-    return { picked }
-  end
+  return in_turn(function(_, _, first) return first end)
+end
+
+function make.smallest_mailbox()
+  return in_turn(function(routees, state, first)
+    local best = first
+    for i = first, first + #routees - 1 do
+      local place = (i - 1) % #routees + 1
+      if state:depth(routees[place]) < state:depth(routees[best]) then best = place end
+    end
+    return best
+  end)
 end
 
 function make.broadcast()
   return function(routees) return routees end
+end
+
+function make.consistent_hashing()
+  return function(routees, state)
+    local key = state.message.key
+    return key and { routees[rendezvous(tostring(key), numbers_of(routees))] }
+  end
 end
 
 --- A strategy like the built-in one of that name; nil when there is no such name.

@@ -12,13 +12,19 @@ local Maker = setmetatable({}, { __index = chance })
 Maker.__index = Maker
 
 local STRATEGIES = {
-  "round_robin", "random", "broadcast", "smallest_mailbox",
-  "custom", "custom round_robin", "custom broadcast",
+  "round_robin", "random", "broadcast", "smallest_mailbox", "consistent_hashing", "custom",
+  "custom round_robin", "custom broadcast", "custom smallest_mailbox", "custom consistent_hashing",
 }
 
 -- Messages ----------------------------------------------------------------------------------------
 
 local Message = { __tostring = function(self) return "#" .. self.n end }
+
+-- What is hashed; none, as a rule, costs the message.
+function Maker:key()
+  local number = self.random(12)
+  return self:weighted { { number, 5 }, { ("%d"):format(number), 4 }, { false, 1 } } or nil
+end
 
 -- What a routee does with a message: nothing, or it takes its time, raises the name of a directive,
 -- or stops. One that is asked answers in the end, as a rule.
@@ -36,6 +42,7 @@ function Maker:message()
     },
     is_mute = self:chance(15),
     pick = self.random(1000), -- whom a strategy of one's own picks
+    key = self:key(),
   }, Message)
 end
 

@@ -149,10 +149,17 @@ function Run:spawn_router()
     },
   }
   local pool_options = { on_routee_stop = options.on_routee_stop }
+  local hashing_options = {
+    on_routee_stop = options.on_routee_stop,
+    hash_key = function(message) return message.key end,
+  }
   local behavior
   if kind == "custom" then
     behavior = Router.custom(options.size, self:routee(), self:strategy(), routee_options,
       pool_options)
+  elseif kind == "consistent_hashing" then
+    behavior = Router.consistent_hashing(options.size, self:routee(), hashing_options,
+      routee_options)
   else
     behavior = Router[kind](options.size, self:routee(), routee_options, pool_options)
   end

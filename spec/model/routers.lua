@@ -6,6 +6,8 @@
 --- takes no more mail; `ending`, handles no more; `killed`, is to fail; `restarting`.
 --- An item: `kind` is mail, pill, kill or request; `message`, `sender`, `is_broadcast`; `slot`, the
 --- number under which it was asked; `change`, what a request does to the size of the pool.
+local rendezvous = require "spec.model.rendezvous"
+
 local Router = {}
 Router.__index = Router
 
@@ -20,6 +22,8 @@ end
 -- Strategies --------------------------------------------------------------------------------------
 
 local function name_of(id) return id:match("^[^.]+") end
+
+local function number_of(id) return math.tointeger(name_of(id):match("%d+$")) end
 
 local strategies = {}
 
@@ -56,9 +60,14 @@ function strategies.smallest_mailbox(self)
   return { self.members[best] }
 end
 
--- Who is in the pool ------------------------------------------------------------------------------
+-- RTR-16: nil when there is nothing to hash.
+function strategies.consistent_hashing(self, item)
+  local numbers, key = {}, item.message.key
+  for place, id in ipairs(self.members) do numbers[place] = number_of(id) end
+  return key and { self.members[rendezvous(tostring(key), numbers)] }
+end
 
-local function number_of(id) return math.tointeger(name_of(id):match("%d+$")) end
+-- Who is in the pool ------------------------------------------------------------------------------
 
 -- Routees stand in the order of their numbers; whose turn it is does not change.
 function Router:enter(id)
@@ -212,6 +221,14 @@ function Router:forward(ids, item)
   if #ids == 0 then self:count(item, -1) end -- RTR-10: dropped
 end
 
+-- To those that were picked; nil when the strategy has failed (RTR-11).
+function Router:follow(picked, item)
+  if picked then return self:forward(picked, item) end
+  if item.slot then self:settle(item.slot, { error = "StrategyError", path = "pool" }) end
+  self:count(item, -1)
+  self:expect("letter", "pool", item.message.n, "strategy-error", item.sender)
+end
+
 -- RTR-5, RTR-19
 function Router:route(item)
   if #self.members == 0 then
@@ -220,7 +237,7 @@ function Router:route(item)
   elseif item.is_broadcast then
     self:forward(strategies.broadcast(self), item)
   else
-    self:forward(strategies[self.options.strategy](self, item), item)
+    self:follow(strategies[self.options.strategy](self, item), item)
   end
 end
 
@@ -538,9 +555,7 @@ end
 
 -- What is seen of strategies ----------------------------------------------------------------------
 
-local function same(one, other)
-  return one and other and table.concat(one, " ") == table.concat(other, " ")
-end
+local function text_of(ids) return ids and table.concat(ids, " ") or "nobody" end
 
 -- RTR-10, RTR-11
 function Router:routes(index, number, ids, picks)
@@ -548,18 +563,15 @@ function Router:routes(index, number, ids, picks)
   must(self.phase == "running" and not self.killed and item and item.kind == "mail"
     and item.message.n == number and not item.is_broadcast, "it is routed")
   must(index == self.routed, "the index is to be %d", self.routed)
-  must(same(ids, self.members), "the routees are to be %s", table.concat(self.members, " "))
+  must(text_of(ids) == text_of(self.members), "the routees are to be %s", text_of(self.members))
   table.remove(self.inbox, 1)
   self.routed = self.routed + 1
   local mirrored = self.options.strategy:match("^custom (.*)")
   if mirrored then
     local own = strategies[mirrored](self, item)
-    must(same(own, picks), "%s picks %s", mirrored, table.concat(own, " "))
+    must(text_of(own) == text_of(picks), "%s picks %s", mirrored, text_of(own))
   end
-  if picks then return self:forward(picks, item) end
-  if item.slot then self:settle(item.slot, { error = "StrategyError", path = "pool" }) end
-  self:count(item, -1)
-  self:expect("letter", "pool", number, "strategy-error", item.sender)
+  self:follow(picks, item)
 end
 
 -- What is seen of asks, and of time ---------------------------------------------------------------
