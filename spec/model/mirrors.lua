@@ -1,5 +1,5 @@
---- Strategies of one's own that route as the built-in ones do. Those that take turns keep their place
---- by themselves: with who comes after the one that they have picked last.
+--- Strategies of one's own that route as the built-in ones do. Those that take turns keep their
+--- place by themselves: with who comes after the one that they have picked last.
 local rendezvous = require "spec.model.rendezvous"
 
 local mirrors = {}

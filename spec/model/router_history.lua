@@ -104,6 +104,7 @@ return function(seed, strategy)
     settles = self:one_of { 20, 50, 90 },
   }
   local drawn = self:one_of(STRATEGIES)
+  local is_group = self:chance(20)
   local death, resizes = self:one_of { 0, 1, 4 }, self:one_of { 0, 1, 5 }
   -- A strategy of one's own cannot know whether a routee is away, or has come back, or is new.
   local is_mirror = (strategy or drawn):find("^custom ") ~= nil
@@ -112,13 +113,15 @@ return function(seed, strategy)
     { "stop", 2 * death }, { "stop_hard", death }, { "kill", 2 * death },
     { "pills", death > 1 and 1 or 0 }, { "kills", death },
     { "kill_router", death }, { "tell_router_kill", death }, { "stop_router", self.random(2) - 1 },
-    { "add", is_mirror and 0 or resizes }, { "remove", resizes }, { "list", resizes },
+    { "add", (is_mirror or is_group) and 0 or resizes }, { "remove", is_group and 0 or resizes },
+    { "list", resizes },
   }
   local history = {
     seed = seed,
     is_shuffled = self:chance(50),
     options = {
       strategy = strategy or drawn,
+      is_group = is_group,
       size = self.random(9),
       on_routee_stop = self:one_of { "remove", "keep", "respawn" },
       throughput = self:one_of { 1, 2, 32 },
@@ -128,7 +131,7 @@ return function(seed, strategy)
     },
     steps = {},
   }
-  if is_mirror and history.options.on_routee_stop == "respawn" then
+  if is_group or is_mirror and history.options.on_routee_stop == "respawn" then
     history.options.on_routee_stop = "remove"
   end
   for i = 1, 5 + self.random(40) do

@@ -135,10 +135,9 @@ function Run:strategy()
   end
 end
 
-function Run:spawn_router()
+function Run:routee_options()
   local options = self.options
-  local kind = options.strategy:match("^%S+")
-  local routee_options = {
+  return {
     throughput = options.routee_throughput,
     mailbox = options.mailbox,
     supervisor_strategy = troupe.one_for_one {
@@ -148,21 +147,46 @@ function Run:spawn_router()
       end,
     },
   }
-  local pool_options = { on_routee_stop = options.on_routee_stop }
-  local hashing_options = {
-    on_routee_stop = options.on_routee_stop,
-    hash_key = function(message) return message.key end,
-  }
-  local behavior
-  if kind == "custom" then
-    behavior = Router.custom(options.size, self:routee(), self:strategy(), routee_options,
-      pool_options)
-  elseif kind == "consistent_hashing" then
-    behavior = Router.consistent_hashing(options.size, self:routee(), hashing_options,
-      routee_options)
-  else
-    behavior = Router[kind](options.size, self:routee(), routee_options, pool_options)
+end
+
+local function hash_key(message) return message.key end
+
+-- What makes a pool: the arguments of its factory.
+local pools = {}
+
+function pools.custom(self, size, routee_options, pool_options)
+  return size, self:routee(), self:strategy(), routee_options, pool_options
+end
+
+function pools.consistent_hashing(self, size, routee_options, pool_options)
+  pool_options.hash_key = hash_key
+  return size, self:routee(), pool_options, routee_options
+end
+
+local function pool_of(self, size, routee_options, pool_options)
+  return size, self:routee(), routee_options, pool_options
+end
+
+function Run:pool(kind)
+  local options = self.options
+  local arguments = pools[kind] or pool_of
+  return Router[kind](arguments(self, options.size, self:routee_options(),
+    { on_routee_stop = options.on_routee_stop }))
+end
+
+function Run:group(kind)
+  local members = {}
+  for i = 1, self.options.size do
+    members[i] = self.kit.system:spawn(self:routee(), "routee-" .. i, self:routee_options())
   end
+  return Router.group(kind == "custom" and self:strategy() or kind, members,
+    kind == "consistent_hashing" and { hash_key = hash_key } or nil)
+end
+
+function Run:spawn_router()
+  local options = self.options
+  local kind = options.strategy:match("^%S+")
+  local behavior = options.is_group and self:group(kind) or self:pool(kind)
   self.router = self.kit.system:spawn(behavior, "pool", { throughput = options.throughput })
   self.ids[self.router] = "pool"
 end
@@ -330,6 +354,9 @@ local function run(kit, history)
   kit:advance(2000)
   self:rest()
   steps.stop_router(self)
+  for number = 1, history.options.is_group and #self.refs or 0 do
+    steps.stop(self, { target = number })
+  end
   kit:advance(2000)
   self:rest()
   kit.system:terminate()

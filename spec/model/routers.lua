@@ -98,10 +98,14 @@ function Router:spawn(name)
   self:enter(id)
 end
 
--- RTR-3
+-- RTR-3, RTR-17: a group has those that are left of its list.
 function Router:fill()
   self.members, self.next, self.routed, self.numbers = {}, 1, 0, 0
-  self:add(self.options.size)
+  if not self.options.is_group then return self:add(self.options.size) end
+  for number = 1, self.options.size do
+    local id = ("routee-%d.1"):format(number)
+    if self.routees[id] and not self.routees[id].closed then self:enter(id) end
+  end
 end
 
 function Router:add(count)
@@ -125,12 +129,14 @@ function Router:close(routee)
   if self.options.on_routee_stop ~= "keep" then self:leave(routee.id) end
 end
 
-function Router:is_childless()
+function Router:has_no_routees()
   for _, routee in pairs(self.routees) do
     if routee.id ~= "outsider" then return false end
   end
   return true
 end
+
+function Router:is_childless() return self.options.is_group or self:has_no_routees() end
 
 -- Asks --------------------------------------------------------------------------------------------
 
@@ -258,6 +264,7 @@ function Router:stop(routee)
 end
 
 function Router:stop_children(drains)
+  if self.options.is_group then return end
   for id, routee in pairs(self.routees) do
     if id ~= "outsider" then
       if drains then self:stop(routee) else self:stop_hard(routee) end
@@ -446,7 +453,7 @@ end
 -- SUP-4
 function Router:apply(routee, directive)
   if directive == "escalate" then
-    if self.phase == "running" then return self:fail() end
+    if self.phase == "running" and not self.options.is_group then return self:fail() end
     directive = "stop" -- SUP-10
   end
   if directive == "stop" then return self:stop_hard(routee) end
@@ -611,7 +618,7 @@ end
 --- Nothing is left, of messages neither.
 function Router:is_over(queued, anchored)
   must(queued == 0 and anchored == 0, "all is over")
-  must(self.phase == "stopped" and self:is_childless(), "all is over")
+  must(self.phase == "stopped" and self:has_no_routees(), "all is over")
   must(next(self.slots) == nil, "#%s hears nothing", next(self.slots))
 end
 
@@ -635,6 +642,10 @@ function Router.new(options, went_to)
     slots = {},
     expected = {},
   }, Router)
+  for number = 1, options.is_group and options.size or 0 do
+    local name = "routee-" .. number
+    self.routees[name .. ".1"] = { id = name .. ".1", name = name, queue = {} }
+  end
   self:fill()
   return self
 end

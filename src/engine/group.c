@@ -24,8 +24,9 @@ static void find_all(tp_actor *group) {
     tp_actor *a = find(group, &spec->members[i]);
     if (a == NULL) continue;
     tp_ref_retain(&a->ref);
-    if (i < turn) r->next++;
-    r->routees[r->count++] = (tp_routee){.actor = a, .number = i};
+    uint64_t place = (uint64_t)i + 1; /* as the routees of a pool count, for the sake of hashes */
+    if (place < turn) r->next++;
+    r->routees[r->count++] = (tp_routee){.actor = a, .number = place};
   }
   if (r->next >= r->count) r->next = 0;
 }
