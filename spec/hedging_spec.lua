@@ -108,6 +108,21 @@ describe("asking one after another", function()
       assert.are.same({ "routee-1", "routee-2", "routee-3", "routee-1" }, names)
     end)
 
+    it("SG-15 spreads the hedges of one routee over all the others", function()
+      local pool, asked = hedged({}, { delay_ms = 1, timeout_ms = 2, max_extra_load = 1 }, 4)
+      local seconds = {}
+
+      for _ = 1, 4 * 3 do
+        pool:ask("k")
+        local first, second = asked[#asked - 1][1], asked[#asked][1]
+        seconds[first] = seconds[first] or {}
+        table.insert(seconds[first], second)
+      end
+
+      assert.are.same({ "routee-2", "routee-3", "routee-4" }, seconds["routee-1"])
+      assert.are.same({ "routee-1", "routee-2", "routee-3" }, seconds["routee-4"])
+    end)
+
     it("SG-15 passes over a routee that has died at once", function()
       local asked = {}
       local pool = spawn(Router.hedged(3,

@@ -335,17 +335,20 @@ static bool open_all(tp_gather *g) {
   return true;
 }
 
-/* Everyone, from the one whose turn it is on. */
+/* Everyone: first the one whose turn it is, then the others, from another one on in each round of turns,
+ * so that the hedges of a routee that is late do not all go to its neighbour. */
 static bool line_up(tp_gather *g) {
   tp_router *r = g->router->router;
   g->order = tp_alloc(g->system, g->size * sizeof *g->order);
   if (g->order == NULL) return false;
   g->places = g->size;
   for (uint32_t i = 0; i < g->size; i++) {
-    g->order[i] = &r->routees[((uint64_t)r->next + i) % r->count].actor->ref;
+    uint64_t step = i == 0 ? 0 : 1 + ((uint64_t)i - 1 + r->rounds) % (g->size - 1);
+    g->order[i] = &r->routees[(r->next + step) % r->count].actor->ref;
     tp_ref_retain(g->order[i]);
   }
   r->next = r->next + 1 < r->count ? r->next + 1 : 0;
+  if (r->next == 0) r->rounds++;
   g->due = 1;
   return true;
 }

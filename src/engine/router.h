@@ -24,6 +24,7 @@ struct tp_router {
   uint64_t key;        /* hash of the key of the message that is routed, where there is one */
   tp_link gathers;     /* open ones */
   tp_hedging *hedging; /* of a hedged router, or NULL */
+  uint32_t rounds;     /* of turns, where routees are asked one after another */
 
   uint64_t numbers;      /* of a pool: given so far in this incarnation */
   uint32_t until_resize; /* messages that are routed before the resizer looks again */
