@@ -155,29 +155,29 @@ static bool ask(tp_actor *a, tp_job *job, tp_job_kind kind, tp_envelope *e) {
 }
 
 bool tp_router_route(tp_actor *a, tp_job *job, tp_envelope *e) {
-  tp_routing routing = tp_router_spec(a)->routing;
+  const tp_behavior_spec *spec = tp_router_spec(a);
   bool to_all = e->message.flags >= TP_BROADCAST;
-  if (tp_router_is_group(a)) tp_group_look(a);
+  if (spec->members != NULL) tp_group_look(a);
   if (!to_all && e->message.type == TP_POOL_REQUEST) {
     serve(a, e);
     return false;
   }
-  tp_count_routed(a->ref.system, tp_router_spec(a)->routing);
-  if (tp_router_spec(a)->resizer != NULL) tp_resizer_count(a);
+  tp_count_routed(a->ref.system, spec->routing);
+  if (spec->resizer != NULL) tp_resizer_count(a);
   if (to_all) e->message.flags = (uint8_t)(e->message.flags - TP_BROADCAST);
   bool gathers = !to_all && tp_router_gathers(a);
-  bool spreads = to_all || gathers || routing == TP_ROUTE_BROADCAST;
+  bool spreads = to_all || gathers || spec->routing == TP_ROUTE_BROADCAST;
   if (spreads && a->router->count > 0 && tp_stream_asks(e->sender)) {
-    tp_stream_spread(a, e, tp_router_spec(a)->gathering.cancel_losers);
+    tp_stream_spread(a, e, spec->gathering.cancel_losers);
   } else if (gathers) {
     tp_gather_start(a, e);
   } else if (a->router->count == 0) {
     tp_mail_unroutable(a, e, "no-routees", false);
   } else if (spreads) {
     broadcast(a, e);
-  } else if (routing == TP_ROUTE_CUSTOM) {
+  } else if (spec->routing == TP_ROUTE_CUSTOM) {
     return ask(a, job, TP_JOB_ROUTE, e);
-  } else if (routing == TP_ROUTE_CONSISTENT_HASHING) {
+  } else if (spec->routing == TP_ROUTE_CONSISTENT_HASHING) {
     return ask(a, job, TP_JOB_HASH, e);
   } else {
     pass_on(a, e);
