@@ -134,6 +134,22 @@ describe("pools", function()
       assert.are.same({ pool:ask(GetRoutees), pool }, answers[2])
     end)
 
+    it("RTR-15 dead-letters an answer that the sender's mailbox refuses", function()
+      local letters = events("dead_letter")
+      local pool = spawn(round_robin(1, ignore), "pool")
+      local client = spawn(function() troupe.sleep(10) end, "client",
+        { mailbox = { capacity = 1, overflow = "reject" } })
+      client:tell("work")
+      kit():settle()
+      client:tell("more work")
+
+      pool:tell(AddRoutees(1), client)
+      kit():settle()
+
+      assert.are.same({ 2, "mailbox-full", "troupe://demo/user/client" },
+        { letters[1].message, letters[1].reason, letters[1].recipient })
+    end)
+
     it("RTR-15 answers nobody when there is no sender", function()
       local letters, seen = events("dead_letter"), {}
       local pool = spawn(round_robin(1, recorder(seen)))

@@ -245,6 +245,21 @@ static void a_routee_is_respawned_in_its_place(void **state) {
   assert_string_equal(numbers(pool), "1 2 3");
 }
 
+static void a_respawned_routee_shifts_no_turn(void **state) {
+  host *h = *state;
+  tp_behavior_spec spec = {.on_routee_stop = TP_ROUTEE_RESPAWN};
+  tp_ref *pool = spawn_pool(h, spec, host_record);
+  for (int i = 1; i <= 2; i++) host_send(h, pool, i);
+  host_run(h);
+  tp_stop_now(routee(h, 1));
+  host_run(h);
+  for (int i = 3; i <= 4; i++) {
+    host_send(h, pool, i);
+    host_run(h);
+  }
+  assert_log(h, "routee-1:1 routee-2:2 routee-3:3 routee-1:4");
+}
+
 static void a_kept_routee_can_be_removed(void **state) {
   host *h = *state;
   tp_behavior_spec spec = {.on_routee_stop = TP_ROUTEE_KEEP};
@@ -461,6 +476,16 @@ static void an_incarnation_begins_to_count_anew(void **state) {
   assert_string_equal(numbers(pool), "1 2 3 4");
 }
 
+static void a_terminating_system_resizes_nobody(void **state) {
+  host *h = *state;
+  tp_ref *pool = spawn_resized(h, resizer(5, 10), 2, host_record);
+  host_send(h, pool, 1);
+  tp_terminate(h->system);
+  host_run_one(h);
+  assert_log(h, "routee-1:1");
+  assert_string_equal(numbers(pool), "1 2");
+}
+
 static void says_when_it_cannot_grow(void **state) {
   host *h = *state;
   tp_ref *pool = spawn_resized(h, resizer(5, 10), 2, host_record);
@@ -505,6 +530,8 @@ int main(void) {
       HOST_TEST("RTR-15 a removed routee is not respawned", a_removed_routee_is_not_respawned),
       HOST_TEST("RTR-12 a routee is respawned in its place, whatever came and went",
                 a_routee_is_respawned_in_its_place),
+      HOST_TEST("RTR-12 a routee that is respawned shifts no turn",
+                a_respawned_routee_shifts_no_turn),
       HOST_TEST("RTR-15 a routee that is kept can be removed", a_kept_routee_can_be_removed),
       HOST_TEST("RTR-15 a stop comes after the requests before it", stopping_comes_after_requests),
       HOST_TEST("SYS-7 a terminating system adds nobody", a_terminating_system_adds_nobody),
@@ -520,6 +547,7 @@ int main(void) {
                 a_pool_that_is_empty_gets_its_least_size),
       HOST_TEST("RTR-18 a router that gathers is resized first", resizes_before_it_scatters),
       HOST_TEST("RTR-18 an incarnation begins to count anew", an_incarnation_begins_to_count_anew),
+      HOST_TEST("RTR-18 a terminating system resizes nobody", a_terminating_system_resizes_nobody),
       HOST_TEST("RTR-18 a pool that has no memory to grow says so", says_when_it_cannot_grow),
       HOST_TEST("RTR-15 an ask fails when there is no memory to grow; those spawned stay",
                 a_pool_that_cannot_grow_says_so),

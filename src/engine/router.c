@@ -97,7 +97,7 @@ static tp_value resize(tp_actor *a, int64_t change) {
   return tp_integer(r->count);
 }
 
-/* Does what is asked, whoever hears of it. Faults answer as failures do. */
+/* Does what is asked, whoever hears of it. */
 static void serve(tp_actor *a, tp_envelope *e) {
   int64_t change = e->message.as.integer;
   tp_value answer = change == 0 ? list_of_routees(a) : resize(a, change);
