@@ -146,6 +146,16 @@ describe("functions that may not wait", function()
     end)
   end
 
+  it("DISP-6 takes no result of a function that was stopped", function()
+    local pool = spawn(Router.consistent_hashing(1, function(actor) actor:reply("routed") end, {
+      hash_key = function() return pcall(endless) end, -- false would be a key
+    }))
+
+    local _, err = pool:ask("go")
+
+    assert.is_true(troupe.is_error(err, "StrategyError"), tostring(err))
+  end)
+
   it("DISP-6 counts what such a function calls by telling as its own", function()
     local ranked = spawn(function() end, nil, { mailbox = { priority = function(n)
       count_to(BUDGET // 5 * 2)

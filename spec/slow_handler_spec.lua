@@ -249,14 +249,32 @@ describe("slow handlers", function()
       assert.are.equal(USER, records[1].path)
     end)
 
-    it("DISP-4 a routing strategy", function()
+    it("DISP-4 a routing strategy, while it runs", function()
+      local routed = false
       reported(USER, function(system)
         local function strategy(routees)
           spin()
           return routees[1]
         end
-        system:spawn(troupe.Router.custom(1, function() end, strategy), "a"):tell("go")
+        local function note() routed = true end
+        system:spawn(troupe.Router.custom(1, note, strategy), "a"):tell("go")
       end)
+
+      assert.is_true(routed, "it was reported when it had been stopped")
+    end)
+
+    it("DISP-4 a routing strategy that is in a coroutine of its own", function()
+      local routed = false
+      reported(USER, function(system)
+        local function strategy(routees)
+          coroutine.wrap(spin)()
+          return routees[1]
+        end
+        local function note() routed = true end
+        system:spawn(troupe.Router.custom(1, note, strategy), "a"):tell("go")
+      end)
+
+      assert.is_true(routed, "it was reported when it had been stopped")
     end)
 
     it("DISP-4 a task, with the path of the system", function()

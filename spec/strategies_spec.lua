@@ -775,6 +775,22 @@ describe("routing strategies", function()
       end)
     end
 
+    it("RTR-11 stops to ask an iterator that goes on after a million refs", function()
+      local given = 0
+      pool = spawn(Router.custom(1, echo, function(routees)
+        return function()
+          given = given + 1
+          return routees[1]
+        end
+      end))
+
+      pool:tell("a")
+      kit():settle()
+
+      assert.are.equal(1000001, given)
+      assert.matches("more than 1000000 refs", noted("error")[1].message)
+    end)
+
     it("RTR-11 is logged with the cause, and where it was raised", function()
       pool = spawn(Router.custom(2, echo, function() error("no idea whom") end), "workers")
 
