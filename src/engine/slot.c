@@ -141,13 +141,34 @@ void tp_slot_handler_goes_on(tp_job *job) {
   *at = job->next_handler;
 }
 
-void tp_slot_cancel(tp_slot *slot) {
-  slot->cancelled = true;
+static void cancel(tp_slot *slot) {
   if (slot->target->kind == TP_REF_ACTOR) tp_mail_withdraw(tp_actor_of(slot->target), &slot->ref);
   for (tp_job *job = slot->handlers; job != NULL; job = job->next_handler) {
     tp_slot_fail(&tp_actor_of(job->actor)->waits_for->ref, "cancelled");
   }
   while (slot->asked != NULL) tp_gather_cancel(slot->asked);
+}
+
+/* What is given up may have asked others, and they others: that is a loop here, so that a long chain
+ * needs no deep stack. */
+void tp_slot_cancel(tp_slot *slot) {
+  tp_system *s = slot->ref.system;
+  bool running = s->cancelled != NULL;
+  slot->cancelled = true;
+  slot->next_cancelled = NULL;
+  tp_ref_retain(&slot->ref);
+  if (running) {
+    s->last_cancelled->next_cancelled = slot;
+  } else {
+    s->cancelled = slot;
+  }
+  s->last_cancelled = slot;
+  while (!running && s->cancelled != NULL) {
+    tp_slot *next = s->cancelled;
+    cancel(next);
+    s->cancelled = next->next_cancelled;
+    tp_ref_release(&next->ref);
+  }
 }
 
 void tp_slots_terminate(tp_system *s) {

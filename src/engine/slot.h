@@ -29,6 +29,7 @@ typedef struct tp_slot {
   void *token;              /* the host's, for whoever waits */
   struct tp_gather *gather; /* of which this is a leg, or NULL */
   struct tp_gather *asked;  /* gathers that are to answer it, where losers are cancelled */
+  struct tp_slot *next_cancelled; /* see tp_system.cancelled */
   tp_job *handlers;        /* jobs that wait with its request in hand, where losers are cancelled */
   tp_watch_notice *notice; /* it watches an actor, or NULL */
   uint32_t requests;       /* queued or in hand */

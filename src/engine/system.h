@@ -49,10 +49,11 @@ struct tp_system {
   tp_names names;
   tp_watches watches;
   tp_link open_slots;
-  tp_link streams;     /* open ones */
-  tp_link resolutions; /* selections that wait for their actor */
-  tp_link ticks;       /* timers of the system itself */
-  tp_link owed;        /* death notices that await memory */
+  tp_link streams;                     /* open ones */
+  tp_slot *cancelled, *last_cancelled; /* legs that are being cancelled, in turn, or NULL */
+  tp_link resolutions;                 /* selections that wait for their actor */
+  tp_link ticks;                       /* timers of the system itself */
+  tp_link owed;                        /* death notices that await memory */
   tp_fault *out_of_memory;
   tp_rng rng;
   uint32_t throughput;
