@@ -119,8 +119,8 @@ local UNDECIDED, ALL = { "mute", "fails" }, { "mute", "fails", "replies" }
 
 -- `needed` and `has_list` are for the model; `sorts`, where the order of the routees is drawn.
 -- `third_asked`: when it asks routee-3, "then", at that very moment but after a deadline, or
--- "later", unless a failure makes it do so at once. `is_stream`: its caller takes every answer as it
--- comes, from ref:gather.
+-- "later", unless a failure makes it do so at once. `is_stream`: its caller takes every answer as
+-- it comes, from ref:gather.
 local kinds = {
   { name = "scatter_gather_first_completed", needed = 1, thirds = UNDECIDED, options = {} },
   { name = "hedged", needed = 1, thirds = UNDECIDED, options = { delay_ms = 10 } },
