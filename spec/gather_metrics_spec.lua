@@ -149,4 +149,17 @@ describe("the metrics of routers that gather", function()
     assert.are.same({}, hedges())
     assert.are.same({ first = 1 }, outcomes())
   end)
+
+  it("SG-15 counts no hedge as won when what its failure made it ask has won", function()
+    local pool = spawn(Router.hedged(3, function(actor, message)
+      if actor.name == "routee-2" then return actor:fail("broken") end
+      troupe.sleep(actor.name == "routee-1" and 100 or 5)
+      actor:reply(message)
+    end, { delay_ms = 20 }))
+
+    local _, _, from = pool:ask("k")
+
+    assert.are.equal("routee-3", from.name)
+    assert.are.same({ sent = 1 }, hedges())
+  end)
 end)

@@ -118,6 +118,11 @@ describe("a scatter that fails", function()
       end,
       says = NONE, leg = late, at = 250,
     },
+    ["nobody replies, and one of them leaves meanwhile"] = {
+      routee = mute,
+      event = function(pool) routees_of(pool)[1]:stop() end,
+      says = NONE, leg = late, at = 250,
+    },
     ["all were busy, and restart with the request in their mailboxes to no avail"] = {
       routee = function(_, message)
         if message == "park" then
@@ -902,6 +907,42 @@ describe("a request that asks one routee after another", function()
       { err.errors[1].name, err.errors[2].name, err.errors[3].name })
   end)
 
+  it("SG-16 asks in any order, and in none more often, from the first request on", function()
+    local orders, count = {}, 120
+    for seed = 1, count do
+      local own = testkit.system("demo", { seed = seed })
+      local asked = {}
+      local pool = own.system:spawn(Router.tail_chopping(3, function(actor)
+        asked[#asked + 1] = number_of(actor.name)
+        actor:fail("no disk")
+      end))
+      pool:ask("k")
+      local order = table.concat(asked)
+      orders[order] = (orders[order] or 0) + 1
+      own.system:terminate()
+    end
+
+    for _, order in ipairs { "123", "132", "213", "231", "312", "321" } do
+      local times_asked = orders[order] or 0
+      assert.is_true(times_asked >= count / 15, ("%s: %d times"):format(order, times_asked))
+    end
+  end)
+
+  it("SG-15 costs nobody a turn when a routee leaves", function()
+    local asked = {}
+    local pool = kit().system:spawn(Router.hedged(3, function(actor)
+      asked[#asked + 1] = number_of(actor.name)
+      actor:reply(true)
+    end, { delay_ms = 20 }), "replicas")
+    for _ = 1, 4 do pool:ask("k") end
+
+    kit().system:actor_selection("/user/replicas/routee-3"):resolve_one():stop()
+    kit():settle()
+    for _ = 1, 3 do pool:ask("k") end
+
+    assert.are.same({ 1, 2, 3, 1, 2, 1, 2 }, asked)
+  end)
+
   -- Latencies that are hard on a percentile.
   for name, latency in pairs {
     ["all the same"] = function() return 10 end,
@@ -1025,6 +1066,24 @@ describe("a loop over replies", function()
     local stats = kit().system:stats()
     assert.are.same({ 0, 0 }, { stats.scatters, stats.timers })
     assert.is_nil((replies()))
+  end)
+
+  it("SG-18 ends for whoever waits for its next reply when somebody else closes it", function()
+    local pool = kit().system:spawn(Router.broadcast(2, mute))
+    local woke_at, reply
+    kit():async(function()
+      local replies <close> = pool:gather("k", 5000)
+      kit().system:go(function()
+        reply = replies()
+        woke_at = kit():now()
+      end)
+      troupe.sleep(10)
+    end)
+
+    kit():advance(10)
+
+    assert.are.equal(10, woke_at)
+    assert.is_nil(reply)
   end)
 
   it("SG-18 ends though its message reaches more routees after the deadline", function()
