@@ -1003,6 +1003,30 @@ describe("a routee that has failed fast", function()
     assert.is_false(cancelled)
   end)
 
+  it("SG-14 is no loser, but all who have the request of one in hand are", function()
+    local ends = {}
+    local function wait(actor)
+      local value, err = troupe.sleep(1000)
+      ends[#ends + 1] = { actor.name, value, err.name }
+    end
+    local first, second = kit().system:spawn(wait, "first"), kit().system:spawn(wait, "second")
+    local pool = cancelling_pool(function(actor)
+      actor:forward(first)
+      actor:forward(second)
+      wait(actor)
+    end)
+
+    pool:ask("k")
+    kit():settle()
+
+    table.sort(ends, function(a, b) return a[1] < b[1] end)
+    assert.are.same({
+      { "first", nil, "CancelledError" }, { "routee-2", nil, "CancelledError" },
+      { "second", nil, "CancelledError" },
+    }, ends)
+    assert.are.equal(10, kit():now())
+  end)
+
   it("SG-14 is not disturbed in the request that it has turned to", function()
     local pool = cancelling_pool(function(actor, message)
       if message == "k" then
@@ -1025,6 +1049,22 @@ end)
 
 describe("a request that needs several replies", function()
   local kit = new_kit.each(before_each, after_each)
+
+  it("SG-17 fails with the number of those that were asked, whoever has left since", function()
+    local pool = kit().system:spawn(Router.scatter_gather(4, function(actor)
+      if number_of(actor.name) > 2 then return end
+      troupe.sleep(20)
+      actor:fail("no disk")
+    end, { wait_for = 3 }), "replicas")
+    local answer = kit():async(function() return pool:ask("k") end)
+
+    pool:tell(troupe.RemoveRoutees(2))
+    kit():advance(20)
+
+    local _, err = answer:await()
+    assert.are.equal(
+      "troupe://demo/user/replicas: 2 of 4 routees failed, and 3 replies were needed", err.message)
+  end)
 
   it("SG-17 counts each routee once, with what it gave first", function()
     local pool = kit().system:spawn(Router.scatter_gather(3, function(actor)
@@ -1084,6 +1124,18 @@ describe("a loop over replies", function()
 
     assert.are.equal(10, woke_at)
     assert.is_nil(reply)
+  end)
+
+  it("SG-18 tells who waits of the end of the system, which ends a task at its next", function()
+    local pool = kit().system:spawn(Router.broadcast(2, mute))
+    local got = {}
+    kit():async(function()
+      for routee, _, err in pool:gather("k", 5000) do got[#got + 1] = { routee.name, err.name } end
+    end)
+
+    kit().system:terminate()
+
+    assert.are.same({ { "routee-1", "SystemTerminatedError" } }, got)
   end)
 
   it("SG-18 ends though its message reaches more routees after the deadline", function()
