@@ -1126,7 +1126,7 @@ describe("a loop over replies", function()
     assert.is_nil(reply)
   end)
 
-  it("SG-18 tells who waits of the end of the system, which ends a task at its next", function()
+  it("SG-18 tells who waits that the system ends, and ends a task at its next wait", function()
     local pool = kit().system:spawn(Router.broadcast(2, mute))
     local got = {}
     kit():async(function()

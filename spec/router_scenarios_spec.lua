@@ -186,6 +186,32 @@ describe("routers in hard conditions", function()
     end
   end)
 
+  for _, case in ipairs {
+    { at = 59999, starts = 11, warnings = 1 },
+    { at = 60000, starts = 12, warnings = 0 },
+  } do
+    it("RTR-12 respawns ten a minute: one more after " .. case.at .. " ms", function()
+      local starts = 0
+      spawn(Router.round_robin(1, {
+        pre_start = function() starts = starts + 1 end,
+        receive = function() end,
+      }, nil, { on_routee_stop = "respawn" }), "workers")
+      kit():settle()
+      local function stop_routee()
+        routee(1):stop()
+        kit():settle()
+      end
+      for _ = 1, 10 do stop_routee() end
+      assert.are.equal(11, starts)
+
+      kit():advance(case.at)
+      stop_routee()
+
+      assert.are.equal(case.starts, starts)
+      assert.are.equal(case.warnings, #kit().logs)
+    end)
+  end
+
   it("RTR-10 tells many in the order in which a strategy gives them, and again", function()
     local seen = {}
     local pool = spawn(Router.custom(4, recorder(seen), function(routees)
