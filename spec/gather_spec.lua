@@ -224,6 +224,14 @@ describe("gathering", function()
       end
     end)
 
+    it("SG-18 takes every answer to a Broadcast at a group", function()
+      local members = {}
+      for n = 1, 3 do members[n] = spawn(routee(plan), "routee-" .. n) end
+      local group = spawn(Router.group("round_robin", members))
+
+      assert.are.same(expected, collect(group:gather(Broadcast("k"))))
+    end)
+
     it("SG-18 takes the one answer of a plain actor, and of a router that picks", function()
       local echo = spawn(function(actor, message) actor:reply(message) end, "echo")
       local pool = spawn(Router.round_robin(3, routee { ["routee-1"] = 5 }))

@@ -35,9 +35,9 @@ local Router = {}
 ---@field delay_ms? number    how long an answer may take before the next routee is asked
 ---@field percentile? number  the same, as a share of the router's own latencies: between 0 and 1;
 ---  default 0.95; until 20 answers are known, only failures make it ask the next
----@field max_extra_load? number  the share of requests that may be hedges; in a burst ten may be,
----  or that share of the requests of the last ten seconds; default 0.1; 0: none, only failures make
----  it ask the next
+---@field max_extra_load? number  the share of requests that may be hedges; in a burst ten, or that
+---  share of the requests of the last ten seconds; default 0.1; 0: none, only failures make it ask
+---  the next
 
 ---@class troupe.TailChoppingOptions : troupe.ScatterOptions
 ---@field interval_ms? number  between two that are asked; default 10
