@@ -170,6 +170,27 @@ describe("gathering", function()
       assert.is_truthy(err.message:find("stopped while the scatter was still open", 1, true))
     end)
 
+    it("SG-17 fails a list of lists of lists that is more than a hundred deep", function()
+      for depth, fails in pairs { [99] = false, [150] = true } do
+        local pool
+        pool = spawn(Router.scatter_gather(1, function(actor, left)
+          if left.n == 0 then return actor:reply("deep down") end
+          left.n = left.n - 1
+          actor:forward(pool)
+        end))
+
+        local list, err = pool:ask { n = depth }
+
+        if fails then
+          while err.errors[1] do err = err.errors[1] end
+          assert.is_truthy(err.message:find("scatters are nested more than 100 deep", 1, true))
+        else
+          for _ = 0, depth do list = list[1].value end
+          assert.are.equal("deep down", list)
+        end
+      end
+    end)
+
     it("SG-17 checks wait_for where it is called", function()
       for _, wrong in ipairs { 0, -1, 1.5, "most", true, 0 / 0, 4 } do
         local text = raised_here(function()

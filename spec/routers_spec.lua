@@ -79,6 +79,18 @@ describe("routers", function()
         assert.are.equal(before, kit().system:stats().actors)
       end)
 
+      it("RTR-2 " .. name .. " may be a routee, a hundred deep", function()
+        local nested = echo
+        for _ = 1, 100 do nested = make(1, nested) end
+        local ref = spawn(nested, "outer")
+
+        local text = raised_here(function() make(1, nested) end)
+
+        assert.matches("Router." .. name .. ": routers must not be nested more than 100 deep", text,
+          1, true)
+        assert.are.equal("deep", (ref:ask("deep")))
+      end)
+
       it("RTR-2 " .. name .. " takes a float that is an integer", function()
         local seen = {}
         local pool = spawn(make(3.0, recorder(seen)), "workers")

@@ -297,6 +297,18 @@ describe("scatter/gather", function()
       assert.are.equal(1, #warnings())
     end)
 
+    it("SG-4 does not scatter the failure of another router", function()
+      local function pool() return spawn(first_completed(1, function() end, { timeout_ms = 10 })) end
+      local one, other = pool(), pool()
+
+      one:tell("k", other)
+      kit():advance(1000)
+
+      assert.are.equal(0, open_scatters())
+      assert.are.equal(1, #warnings())
+      assert.are.equal(tostring(other.path), tostring(warnings()[1].path))
+    end)
+
     it("SG-4 disturbs neither the router nor the scatters that are open", function()
       local starts = 0
       local pool = replicas(2, {

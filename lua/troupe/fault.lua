@@ -114,6 +114,11 @@ local builders = {
       { path = path, errors = {} })
   end,
 
+  ["scatter-deep"] = function(path)
+    local message = "%s: scatters are nested more than 100 deep"
+    return errors.new("AggregateError", message:format(path), { path = path, errors = {} })
+  end,
+
   ["scatter-stopped"] = function(path)
     local message = "%s: stopped while the scatter was still open"
     return errors.new("AggregateError", message:format(path), { path = path, errors = {} })

@@ -65,6 +65,8 @@ local Router = {}
 
 local MAX_SIZE = 1000000
 
+local MAX_DEPTH = 100 -- of routers as routees of routers
+
 local size_rule = check.integer { min = 1 }
 
 local strategy_rule = check.func()
@@ -141,6 +143,10 @@ local function pool(where, routing, size, routee, routee_options, schema, option
     check.fail(where, ("size must be at most %d (got %d)"):format(MAX_SIZE, values.size), 3)
   end
   values.routee = recipe.of(where, routee, routee_options, 3)
+  values.depth = (values.routee.depth or 0) + 1
+  if values.depth > MAX_DEPTH then
+    check.fail(where, ("routers must not be nested more than %d deep"):format(MAX_DEPTH), 3)
+  end
   values.routing = routing
   values.shown = ("%s(%d)"):format(where, values.size)
   return recipe.ready(values)

@@ -278,7 +278,8 @@ bool host_run_one(host *h) {
   host_frame *frame = must_grow(NULL, sizeof *frame);
   memset(frame, 0xa5, sizeof *frame); /* what the engine does not fill in is not to be used */
   frame->slot = NULL;
-  if (!tp_next(h->system, &frame->job)) {
+  while (!tp_next(h->system, &frame->job)) {
+    if (tp_ready(h->system)) continue;
     free(frame);
     return false;
   }

@@ -202,6 +202,7 @@ static bool close_coro(lua_State *L, tpl_coro *c, failure *f) {
 static void give_up(lua_State *L, tpl_coro *c) {
   failure f;
   bool raised = close_coro(L, c, &f);
+  tpl_measured(c);
   if (c->task != NULL) {
     tpl_task_closed(c->task);
     if (raised) (void)protect(L, report_unawaited, &f);

@@ -77,6 +77,7 @@ static int go_on(lua_State *L, int status, lua_KContext context) {
   if (c->foreign &&
       h->current != c) { /* its owner takes it back; the answer is not wanted any more */
     c->left = true;
+    tp_slot_fail(c->slot, "cancelled");
     return luaL_error(L, "resumed from outside while it waits for an answer");
   }
   if (h->current != c) { /* a handler or a task goes on in its own turn only: it fails there */

@@ -70,15 +70,15 @@ static void link_to_caller(tp_gather *g) {
   tp_slot *caller = cancelling_caller(g);
   if (caller == NULL) return;
   g->next_asked = caller->asked;
+  g->asked_link = &caller->asked;
+  if (g->next_asked != NULL) g->next_asked->asked_link = &g->next_asked;
   caller->asked = g;
 }
 
 static void unlink_from_caller(tp_gather *g) {
-  tp_slot *caller = cancelling_caller(g);
-  if (caller == NULL) return;
-  tp_gather **at = &caller->asked;
-  while (*at != g) at = &(*at)->next_asked;
-  *at = g->next_asked;
+  if (g->asked_link == NULL) return;
+  *g->asked_link = g->next_asked;
+  if (g->next_asked != NULL) g->next_asked->asked_link = g->asked_link;
 }
 
 /* ---- The end of a gather ---------------------------------------------------------------- */
@@ -90,6 +90,7 @@ static void end(tp_gather *g, bool cancel) {
   tp_timer_disarm(s, &g->next);
   tp_list_remove(&g->link);
   unlink_from_caller(g);
+  tp_list_remove(&g->news);
   tp_gather_release_legs(g, cancel);
   tp_value_release(s, g->message);
   tp_ref_release(g->caller);
@@ -128,7 +129,7 @@ static void fail(tp_gather *g, tp_counter outcome, const char *code, bool with_m
     uint32_t i = 0;
     for (tp_link *l = g->legs.next; l != &g->legs && i < f->members; l = l->next) {
       if (!leg_at(l)->settled || !leg_at(l)->outcome.failed) continue;
-      f->member[i++] = leg_at(l)->outcome.value;
+      tp_fault_put(f, i++, leg_at(l)->outcome.value);
       leg_at(l)->outcome.value = tp_nil();
     }
   }
@@ -156,7 +157,7 @@ static void answer_with_list(tp_gather *g) {
     tp_ref *from = who_replied(leg);
     tp_ref_retain(from);
     b->item[i++] = (tp_value){.type = TP_REF, .as.ref = from};
-    b->item[i++] = leg->outcome.value;
+    tp_bundle_put(b, i++, leg->outcome.value);
     leg->outcome.value = tp_nil();
   }
   answer(g, TP_COUNT_GATHER_ENOUGH, tp_bundle_as_value(b), &g->router->ref);
@@ -271,12 +272,35 @@ static void ask_one(tp_gather *g) {
 /* Asks all that are due, then sees what that came to: a leg may fail at once, and make another due. */
 static void go_on(tp_gather *g) {
   uint32_t asked = g->asked;
-  if (g->asking) return;
   g->asking = true;
   while (g->asked < g->due) ask_one(g);
   g->asking = false;
   if (one_after_another(g) && g->asked > asked) arm_next(g);
   check(g);
+}
+
+/* A gather that ends, or asks, may settle a leg of another one, and that the next: such a chain is a
+ * loop here, so that a long one needs no deep stack. */
+static void look_at(tp_gather *g) {
+  tp_system *s = g->system;
+  tp_list_remove(&g->news);
+  tp_list_append(&s->gathers, &g->news);
+  if (s->looks_at_gathers) return;
+  s->looks_at_gathers = true;
+  while (!tp_list_empty(&s->gathers)) {
+    g = TP_CONTAINER(s->gathers.next, tp_gather, news);
+    tp_list_remove(&g->news);
+    go_on(g);
+  }
+  s->looks_at_gathers = false;
+}
+
+/* What is nested too deeply to be put into one more fails: gathers may be chained without end. */
+static void refuse_depth(tp_slot *leg) {
+  if (tp_value_depth(leg->outcome.value) < TP_DEPTH_MAX) return;
+  tp_slot_clear(&leg->ref);
+  leg->outcome.failed = true;
+  leg->outcome.value = tp_fault_value(leg->ref.system, "scatter-deep", &leg->gather->router->ref);
 }
 
 void tp_gather_leg_settled(tp_slot *leg) {
@@ -285,13 +309,14 @@ void tp_gather_leg_settled(tp_slot *leg) {
     tp_stream_leg_settled(leg);
     return;
   }
+  refuse_depth(leg);
   if (leg->outcome.failed) {
     g->failed++;
     if (g->due < g->size) g->due++; /* the next one at once (SG-15) */
   } else {
     g->replied++;
   }
-  go_on(g);
+  if (!g->asking) look_at(g);
 }
 
 void tp_gather_expire(tp_timer *t) {
@@ -305,7 +330,7 @@ void tp_gather_expire(tp_timer *t) {
   g->timed_out = g->asked - g->failed - g->replied;
   for (tp_link *l = g->legs.next; l != &g->legs; l = l->next) tp_gather_expire_leg(leg_at(l));
   g->asking = false;
-  check(g);
+  look_at(g);
 }
 
 void tp_gather_ask_next(tp_timer *t) {
@@ -319,7 +344,7 @@ void tp_gather_ask_next(tp_timer *t) {
   if (hedging != NULL) tp_count(g->system, TP_COUNT_HEDGE_SENT);
   g->hedging = hedging != NULL;
   g->due++;
-  go_on(g);
+  look_at(g);
 }
 
 /* ---- The beginning ---------------------------------------------------------------------- */
@@ -369,6 +394,7 @@ static tp_gather *new_gather(tp_actor *router, const tp_envelope *e) {
   tp_gather *g = tp_alloc(s, sizeof *g);
   if (g == NULL) return NULL;
   tp_list_init(&g->link);
+  tp_list_init(&g->news);
   tp_list_init(&g->legs);
   g->system = s;
   g->router = router;
@@ -392,9 +418,11 @@ static tp_gather *new_gather(tp_actor *router, const tp_envelope *e) {
   return g;
 }
 
-/* A bare tell has nobody to answer (SG-4); nor does one that names the router itself. */
+/* A bare tell has nobody to answer (SG-4); nor does one that names the router itself. The failure of
+ * another router is an answer: if it were answered too, two routers could do so for ever. */
 static bool has_reply_target(tp_actor *router, const tp_envelope *e) {
-  if (e->sender != NULL && e->sender != &router->ref) return true;
+  bool answers = e->message.type == TP_FAULT;
+  if (e->sender != NULL && e->sender != &router->ref && !answers) return true;
   tp_count(router->ref.system, TP_COUNT_GATHER_NO_REPLY_TARGET);
   tp_events_publish(
       router->ref.system,
@@ -418,7 +446,7 @@ void tp_gather_start(tp_actor *router, tp_envelope *e) {
     if (g != NULL && g->needed > g->size) {
       fail(g, TP_COUNT_GATHER_ALL_FAILED, "scatter-short", false);
     } else if (g != NULL) {
-      go_on(g);
+      look_at(g);
     } else {
       refuse(router, e->sender, r->count == 0 ? "scatter-empty" : "out-of-memory");
     }

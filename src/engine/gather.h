@@ -16,19 +16,21 @@
 
 typedef struct tp_gather {
   tp_link link; /* in the router's list, or in the system's list of streams */
+  tp_link news; /* in the system's list, while a leg has an outcome that was not looked at */
   tp_system *system;
   tp_actor *router; /* NULL: a stream */
   tp_link legs;     /* by tp_slot.open, in the order they are asked; each counted */
   tp_timer deadline;
   tp_time timeout;
-  tp_ref *caller;               /* counted: whom it answers */
-  struct tp_gather *next_asked; /* that answers the same caller: see tp_slot.asked */
-  tp_value message;             /* counted */
-  tp_timer next;                /* when one more is to be asked */
-  tp_link *unasked;             /* the first of `legs` that has not been asked, or the list's end */
-  tp_ref **order;  /* whom it asks one after another; counted from `asked` on; NULL: all at once */
-  uint32_t places; /* of `order` */
-  uint32_t size;   /* legs in all, those still to be opened included */
+  tp_ref *caller;                /* counted: whom it answers */
+  struct tp_gather *next_asked;  /* that answers the same caller: see tp_slot.asked */
+  struct tp_gather **asked_link; /* what leads to this one there */
+  tp_value message;              /* counted */
+  tp_timer next;                 /* when one more is to be asked */
+  tp_link *unasked; /* the first of `legs` that has not been asked, or the list's end */
+  tp_ref **order;   /* whom it asks one after another; counted from `asked` on; NULL: all at once */
+  uint32_t places;  /* of `order` */
+  uint32_t size;    /* legs in all, those still to be opened included */
   uint32_t asked, due; /* so far; to be asked by now */
   uint32_t needed, replied, failed;
   uint32_t timed_out; /* of those that failed */

@@ -79,12 +79,10 @@ tp_envelope tp_mail_pop(tp_actor *a) {
 }
 
 static bool find_in_ring(tp_actor *a, const tp_ref *asker, tp_envelope *out) {
-  for (uint32_t i = 0; i < a->mailbox.count; i++) {
-    if (tp_ring_at(&a->mailbox, i)->sender != asker) continue;
-    *out = tp_ring_remove(a->ref.system, &a->mailbox, i);
-    return true;
-  }
-  return false;
+  uint32_t at = tp_ring_find(&a->mailbox, 0, asker);
+  if (at == a->mailbox.count) return false;
+  *out = tp_ring_remove(a->ref.system, &a->mailbox, at);
+  return true;
 }
 
 void tp_mail_withdraw(tp_actor *a, const tp_ref *asker) {
@@ -226,8 +224,8 @@ static void drop_head(tp_actor *a) {
 static bool make_room(tp_actor *a, const tp_behavior_spec *spec, const tp_envelope *newcomer) {
   if (a->bounded < spec->capacity || spec->overflow == TP_OVERFLOW_DROP_LOWEST) return true;
   if (spec->overflow != TP_OVERFLOW_DROP_HEAD) return false;
-  tp_mail_hold(newcomer); /* it may be a copy of the request that goes */
-  drop_head(a);
+  tp_mail_hold(newcomer);                            /* it may be a copy of the request that goes */
+  while (a->bounded >= spec->capacity) drop_head(a); /* which may send its asker's answer here */
   tp_mail_let_go(newcomer);
   return true;
 }

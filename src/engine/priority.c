@@ -106,12 +106,12 @@ static bool withdraw_ranked(tp_system *s, tp_minmax *q, const tp_ref *asker, tp_
   return false;
 }
 
-bool tp_priority_withdraw(tp_actor *a, const tp_ref *asker, tp_envelope *out) {
+static bool withdraw(tp_actor *a, const tp_ref *asker, tp_envelope *out) {
   tp_system *s = a->ref.system;
   tp_priority *p = a->priority;
-  for (uint32_t i = p->asking ? 1 : 0; i < a->mailbox.count; i++) {
-    if (tp_ring_at(&a->mailbox, i)->sender != asker) continue;
-    *out = tp_ring_remove(s, &a->mailbox, i);
+  uint32_t at = tp_ring_find(&a->mailbox, p->asking ? 1 : 0, asker);
+  if (at < a->mailbox.count) {
+    *out = tp_ring_remove(s, &a->mailbox, at);
     tp_minmax_give_back(s, queue_for(p, out->message), 1);
     if (a->mailbox.count == 0) {
       tp_list_remove(&p->link);
@@ -120,6 +120,12 @@ bool tp_priority_withdraw(tp_actor *a, const tp_ref *asker, tp_envelope *out) {
     return true;
   }
   return withdraw_ranked(s, &p->counted, asker, out) || withdraw_ranked(s, &p->kept, asker, out);
+}
+
+bool tp_priority_withdraw(tp_actor *a, const tp_ref *asker, tp_envelope *out) {
+  if (!withdraw(a, asker, out)) return false;
+  if (tp_priority_count(a) == 0) a->priority->mark = 0;
+  return true;
 }
 
 /* ---- Ranking ---------------------------------------------------------------------------- */

@@ -80,15 +80,19 @@ int tp_ring_push(tp_system *s, tp_ring *r, tp_envelope e) {
   return TP_OK;
 }
 
-tp_envelope tp_ring_pop(tp_system *s, tp_ring *r) {
-  assert(r->count > 0);
-  tp_envelope e = r->slots[r->head];
-  r->head = (r->head + 1) & (r->capacity - 1);
+static void shrink(tp_system *s, tp_ring *r) {
   if (--r->count == 0) {
     give_buffer(s, r);
   } else if (r->count < r->capacity / 8 && r->capacity > LARGE) {
     (void)move(s, r, r->capacity / 4); /* failing to shrink loses nothing */
   }
+}
+
+tp_envelope tp_ring_pop(tp_system *s, tp_ring *r) {
+  assert(r->count > 0);
+  tp_envelope e = r->slots[r->head];
+  r->head = (r->head + 1) & (r->capacity - 1);
+  shrink(s, r);
   return e;
 }
 
@@ -112,9 +116,22 @@ tp_envelope *tp_ring_at(tp_ring *r, uint32_t i) {
 
 tp_envelope tp_ring_remove(tp_system *s, tp_ring *r, uint32_t i) {
   tp_envelope e = *tp_ring_at(r, i);
-  for (; i > 0; i--) *tp_ring_at(r, i) = *tp_ring_at(r, i - 1);
-  (void)tp_ring_pop(s, r);
+  if (i < r->count / 2) {
+    for (; i > 0; i--) *tp_ring_at(r, i) = *tp_ring_at(r, i - 1);
+    r->head = (r->head + 1) & (r->capacity - 1);
+  } else {
+    for (; i + 1 < r->count; i++) *tp_ring_at(r, i) = *tp_ring_at(r, i + 1);
+  }
+  shrink(s, r);
   return e;
+}
+
+uint32_t tp_ring_find(tp_ring *r, uint32_t from, const tp_ref *sender) {
+  for (uint32_t i = from, j = r->count; i < j; i++) {
+    if (tp_ring_at(r, i)->sender == sender) return i;
+    if (tp_ring_at(r, --j)->sender == sender) return j;
+  }
+  return r->count;
 }
 
 void tp_ring_pool_fini(tp_system *s) {

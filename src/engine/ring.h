@@ -35,8 +35,11 @@ int tp_ring_reserve(tp_system *s, tp_ring *r, uint32_t n);
 /* Puts `e` (taken) before the oldest, into room that was made before. */
 void tp_ring_put_back(tp_ring *r, tp_envelope e);
 
-/* Takes out and gives the one at `i`; the others keep their order. O(i). */
+/* Takes out and gives the one at `i`; the others keep their order. O(1) near both ends, else O(n). */
 tp_envelope tp_ring_remove(tp_system *s, tp_ring *r, uint32_t i);
+
+/* Where one of that sender's is, from place `from` on; the count when there is none. As quick. */
+uint32_t tp_ring_find(tp_ring *r, uint32_t from, const tp_ref *sender);
 
 /* Gives back the pool's buffers; for the end of a system. */
 void tp_ring_pool_fini(tp_system *s);

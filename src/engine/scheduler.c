@@ -13,6 +13,9 @@
  * must a priority function that tells a message for each that it ranks. */
 enum { EVENTS_IN_A_ROW = 1024, RANKS_IN_A_ROW = 1024 };
 
+/* Routers that send to each other for ever make no job, and must not keep the clock from going on. */
+enum { QUIET_TURNS = 32 };
+
 /* ---- The ready queue -------------------------------------------------------------------- */
 
 static tp_ready_queue *queue_of(tp_system *s, const tp_runnable *r) {
@@ -188,7 +191,7 @@ static bool work_waits(const tp_system *s) {
 
 bool tp_next(tp_system *s, tp_job *job) {
   job->system = s;
-  for (;;) {
+  for (uint32_t quiet = 0; quiet < QUIET_TURNS;) {
     job->actor = NULL;
     if (s->decisions != NULL && tp_decision_next(s, job)) return true;
     if (!tp_list_empty(&s->unranked) && (s->ranks_in_row < RANKS_IN_A_ROW || !work_waits(s))) {
@@ -207,12 +210,14 @@ bool tp_next(tp_system *s, tp_job *job) {
       tp_turn turn = tp_actor_next(s->turn, job);
       if (turn == TP_TURN_JOB) return true;
       end_turn(s, turn);
+      quiet++;
     } else if (s->ready.first != NULL) {
       if (take_turn(s, job)) return true;
     } else if (!tp_system_at_rest(s)) {
       return false;
     }
   }
+  return false;
 }
 
 bool tp_ready(const tp_system *s) {

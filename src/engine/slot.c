@@ -130,15 +130,15 @@ void tp_slot_handler_waits(tp_job *job) {
   tp_slot *leg = leg_in_hand(job);
   if (leg == NULL) return;
   job->next_handler = leg->handlers;
+  job->handler_link = &leg->handlers;
+  if (job->next_handler != NULL) job->next_handler->handler_link = &job->next_handler;
   leg->handlers = job;
 }
 
 void tp_slot_handler_goes_on(tp_job *job) {
-  tp_slot *leg = leg_in_hand(job);
-  if (leg == NULL) return;
-  tp_job **at = &leg->handlers;
-  while (*at != job) at = &(*at)->next_handler;
-  *at = job->next_handler;
+  if (leg_in_hand(job) == NULL) return;
+  *job->handler_link = job->next_handler;
+  if (job->next_handler != NULL) job->next_handler->handler_link = job->handler_link;
 }
 
 static void cancel(tp_slot *slot) {

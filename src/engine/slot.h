@@ -40,6 +40,7 @@ typedef struct tp_slot {
   bool cancels;   /* a leg: is to be cancelled when it loses */
   bool cancelled; /* it has lost: its request is not to be handled, nor waited with (SG-14) */
   bool hedge;     /* a leg that was asked because others were late */
+  bool passed_on; /* a leg of a stream: others answer in its place */
 } tp_slot;
 
 static inline tp_slot *tp_slot_of(tp_ref *r) { return (tp_slot *)(void *)r; }

@@ -21,14 +21,16 @@ static tp_slot *leg_at(tp_link *l) { return TP_CONTAINER(l, tp_slot, open); }
 
 /* ---- Life ------------------------------------------------------------------------------- */
 
+/* A settled leg leaves the stream. */
+static void drop(tp_slot *leg) {
+  tp_list_remove(&leg->open);
+  leg->gather = NULL;
+  tp_slot_clear(&leg->ref);
+  tp_ref_release(&leg->ref);
+}
+
 static void release_answered(tp_stream *st) {
-  while (!tp_list_empty(&st->answered)) {
-    tp_slot *leg = leg_at(st->answered.next);
-    tp_list_remove(&leg->open);
-    leg->gather = NULL;
-    tp_slot_clear(&leg->ref);
-    tp_ref_release(&leg->ref);
-  }
+  while (!tp_list_empty(&st->answered)) drop(leg_at(st->answered.next));
 }
 
 /* Nothing more will come, and nothing is held any more but the struct. */
@@ -49,6 +51,7 @@ static tp_stream *new_stream(tp_system *s, tp_time timeout) {
   if (st == NULL) return NULL;
   tp_gather *g = &st->gather;
   tp_list_init(&g->link);
+  tp_list_init(&g->news);
   tp_list_init(&g->legs);
   tp_list_init(&st->answered);
   g->system = s;
@@ -92,11 +95,8 @@ int tp_stream_open(tp_ref *target, tp_value message, tp_time timeout, tp_stream 
 static void hand_over(tp_slot *leg, tp_slot *slot) {
   tp_outcome o = leg->outcome;
   leg->outcome.value = tp_nil();
-  tp_list_remove(&leg->open);
-  leg->gather = NULL;
   tp_slot_settle(&slot->ref, o.value, o.failed, o.from != NULL ? o.from : leg->target);
-  tp_slot_clear(&leg->ref);
-  tp_ref_release(&leg->ref);
+  drop(leg);
 }
 
 /* Whoever waits gets the next reply, or nil from nobody when none is left. */
@@ -133,12 +133,15 @@ void tp_stream_expire(tp_gather *g) {
 
 /* The slot's count is the caller's; it may be settled already. */
 int tp_stream_next(tp_stream *st, tp_ref **out) {
-  int status = tp_slot_new(st->gather.system, TP_NEVER, false, out);
-  if (status != TP_OK) return status;
+  tp_system *s = st->gather.system;
+  tp_slot *slot = tp_slot_open(s, NULL, TP_NEVER);
+  if (slot == NULL) return TP_ENOMEM;
+  *out = &slot->ref;
   if (st->waiter != NULL) tp_ref_release(&st->waiter->ref); /* it has given up */
-  st->waiter = tp_slot_of(*out);
+  st->waiter = slot;
   tp_ref_retain(*out);
   serve(st);
+  if (tp_waits_ended(s)) tp_slot_fail(*out, "system-terminated");
   return TP_OK;
 }
 
@@ -173,7 +176,7 @@ static tp_link *open_legs(tp_gather *g, const tp_router *r, bool cancels) {
   return last->next;
 }
 
-/* The leg stays, settled, until the stream ends: its message may come to several routers. */
+/* The leg stays, settled, for as long as its message may come to other routers. */
 void tp_stream_spread(tp_actor *router, tp_envelope *e, bool cancels) {
   tp_slot *leg = tp_slot_of(e->sender);
   tp_gather *g = leg->gather;
@@ -182,13 +185,16 @@ void tp_stream_spread(tp_actor *router, tp_envelope *e, bool cancels) {
     tp_slot_fail(&leg->ref, "out-of-memory");
   } else {
     stream_of(g)->open += router->router->count - (leg->settled ? 0 : 1);
+    leg->passed_on |= !leg->settled;
     leg->settled = true;
     for (; l != &g->legs; l = next) {
       next = l->next;
       tp_gather_ask(leg_at(l), e->message);
     }
   }
+  bool spent = leg->passed_on && leg->ref.count == 2; /* by the stream, and by `e` */
   tp_mail_handled(router->ref.system, e);
+  if (spent) drop(leg);
 }
 
 /* ---- Systems that end ------------------------------------------------------------------- */

@@ -46,6 +46,7 @@ int tp_system_new(const tp_host *host, const tp_system_options *options, tp_syst
   tp_list_init(&s->unranked);
   tp_list_init(&s->open_slots);
   tp_list_init(&s->streams);
+  tp_list_init(&s->gathers);
   tp_list_init(&s->resolutions);
   tp_list_init(&s->ticks);
   tp_list_init(&s->owed);

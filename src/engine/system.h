@@ -50,6 +50,8 @@ struct tp_system {
   tp_watches watches;
   tp_link open_slots;
   tp_link streams;                     /* open ones */
+  tp_link gathers;                     /* legs of theirs have come to something */
+  bool looks_at_gathers;               /* somebody does already */
   tp_slot *cancelled, *last_cancelled; /* legs that are being cancelled, in turn, or NULL */
   tp_link resolutions;                 /* selections that wait for their actor */
   tp_link ticks;                       /* timers of the system itself */

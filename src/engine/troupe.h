@@ -508,6 +508,7 @@ struct tp_fault {
   tp_ref *subject;                 /* whom it is about, or NULL */
   tp_time budget;                  /* of a time-out */
   uint32_t members;                /* of an aggregate */
+  uint32_t depth;                  /* aggregates and bundles in it, one in another */
   uint32_t asked, replied, needed; /* routees of a gather */
   tp_value member[];
 };
@@ -522,6 +523,7 @@ tp_value tp_out_of_memory(tp_system *s);
 struct tp_bundle {
   uint32_t count;
   uint32_t size;
+  uint32_t depth; /* as that of a fault */
   bool pairs;
   tp_value item[];
 };
@@ -664,14 +666,16 @@ typedef struct tp_job {
   tp_value code;
   uint64_t index;
   void *token;
-  bool stashed;                /* internal: the envelope has been set aside */
-  struct tp_job *next_handler; /* internal: waits with the same request in hand */
+  bool stashed;                 /* internal: the envelope has been set aside */
+  struct tp_job *next_handler;  /* internal: waits with the same request in hand, ... */
+  struct tp_job **handler_link; /* ... and what leads to this one */
   tp_tick *tick;
   tp_event event;
 } tp_job;
 
-/* Fills `job` with the next piece of user code; false when nothing can run now. One job runs at a
- * time: it ends or waits before the next one is asked for. */
+/* Fills `job` with the next piece of user code. False when nothing can run now, or when the engine has
+ * been busy by itself for a while: tp_ready tells which; let time go on, and call it again. One job runs
+ * at a time: it ends or waits before the next one is asked for. */
 bool tp_next(tp_system *s, tp_job *job);
 
 /* Whether tp_next has something to do. */

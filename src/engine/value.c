@@ -15,6 +15,21 @@ tp_bundle *tp_bundle_new(tp_system *s, uint32_t size) {
   return b;
 }
 
+uint32_t tp_value_depth(tp_value v) {
+  if (v.type == TP_FAULT) return v.as.fault->depth;
+  return v.type == TP_BUNDLE ? v.as.bundle->depth : 0;
+}
+
+static void put(tp_value *place, uint32_t *depth, tp_value v) {
+  uint32_t deeper = tp_value_depth(v) + 1;
+  *place = v;
+  if (*depth < deeper) *depth = deeper;
+}
+
+void tp_fault_put(tp_fault *f, uint32_t i, tp_value v) { put(&f->member[i], &f->depth, v); }
+
+void tp_bundle_put(tp_bundle *b, uint32_t i, tp_value v) { put(&b->item[i], &b->depth, v); }
+
 static void release_bundle(tp_system *s, tp_bundle *b) {
   if (--b->count > 0) return;
   for (uint32_t i = 0; i < b->size; i++) tp_value_release(s, b->item[i]);
