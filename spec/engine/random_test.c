@@ -247,10 +247,11 @@ static void decide_any(host *h, tp_job *job) {
   }
 }
 
+/* Not in the name of a router: two that answer each other would do so for ever. */
 static void route_to_any(host *h, tp_job *job) {
   chaos *c = h->data;
   tp_ref *routees[3];
-  if (c->left-- > 0) tell_any(h, c, job->actor);
+  if (c->left-- > 0) tell_any(h, c, NULL);
   if (any(c, 10) == 0) stop_any(c);
   size_t count = tp_routees(job->actor, routees, 3);
   if (any(c, 6) == 0) {
@@ -264,7 +265,8 @@ static void route_to_any(host *h, tp_job *job) {
 
 static void rank_any(host *h, tp_job *job) {
   chaos *c = h->data;
-  if (c->left-- > 0) tell_any(h, c, job->actor);
+  bool is_router = tp_behavior_look(job->behavior)->routing != TP_ROUTE_NONE;
+  if (c->left-- > 0) tell_any(h, c, is_router ? NULL : job->actor);
   if (any(c, 10) == 0) stop_any(c);
   if (any(c, 6) == 0) {
     host_fail(h, job, host_value(h, 8));
