@@ -286,6 +286,15 @@ describe("gathering", function()
       assert.are.equal(6, #collect(pool:gather("k")))
     end)
 
+    it("SG-18 takes every answer of those whom a custom strategy gives", function()
+      local pool = spawn(Router.custom(4, routee(plan), function(routees)
+        return { routees[1], routees[3], routees[3] }
+      end))
+
+      assert.are.same({ "routee-3 routee-3:k 20", "routee-1 routee-1:k 30",
+        "routee-3 routee-3:k 40" }, collect(pool:gather("k")))
+    end)
+
     it("SG-18 names at the deadline each that has not answered, and ends", function()
       local pool = spawn(Router.broadcast(3, routee { ["routee-2"] = 10 }))
 

@@ -168,7 +168,7 @@ bool tp_router_route(tp_actor *a, tp_job *job, tp_envelope *e) {
   bool gathers = !to_all && tp_router_gathers(a);
   bool spreads = to_all || gathers || spec->routing == TP_ROUTE_BROADCAST;
   if (spreads && a->router->count > 0 && tp_stream_asks(e->sender)) {
-    tp_stream_spread(a, e, spec->gathering.cancel_losers);
+    tp_stream_spread_to_all(a, e);
   } else if (gathers) {
     tp_gather_start(a, e);
   } else if (a->router->count == 0) {
@@ -190,10 +190,12 @@ void tp_routed(tp_job *job, tp_ref *const *routees, size_t count) {
   a->job = NULL;
   if (count == 0) { /* dropped, as the strategy wants (RTR-10) */
     tp_mail_handled(job->system, &job->envelope);
-    return;
+  } else if (count > 1 && tp_stream_asks(job->envelope.sender)) {
+    tp_stream_spread(&job->envelope, routees, count, false);
+  } else {
+    for (size_t i = 0; i + 1 < count; i++) forward(a, &job->envelope, routees[i]);
+    forward_last(&job->envelope, routees[count - 1]);
   }
-  for (size_t i = 0; i + 1 < count; i++) forward(a, &job->envelope, routees[i]);
-  forward_last(&job->envelope, routees[count - 1]);
 }
 
 void tp_hashed(tp_job *job, const void *key, size_t length) {

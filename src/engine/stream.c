@@ -160,12 +160,12 @@ bool tp_stream_asks(const tp_ref *sender) {
   return leg->gather != NULL && leg->gather->router == NULL && !leg->gather->late;
 }
 
-/* A leg for each routee, behind those that there are; the first of them, or NULL when memory is out:
+/* A leg for each of them, behind those that there are; the first of these, or NULL when memory is out:
  * then none is open. */
-static tp_link *open_legs(tp_gather *g, const tp_router *r, bool cancels) {
+static tp_link *open_legs(tp_gather *g, tp_ref *const *routees, size_t count, bool cancels) {
   tp_link *last = g->legs.prev;
-  for (uint32_t i = 0; i < r->count; i++) {
-    if (tp_gather_open_leg(g, &r->routees[i].actor->ref, cancels) != NULL) continue;
+  for (size_t i = 0; i < count; i++) {
+    if (tp_gather_open_leg(g, routees[i], cancels) != NULL) continue;
     while (g->legs.prev != last) {
       tp_slot *leg = leg_at(g->legs.prev);
       tp_list_remove(&leg->open);
@@ -177,14 +177,15 @@ static tp_link *open_legs(tp_gather *g, const tp_router *r, bool cancels) {
 }
 
 /* The leg stays, settled, for as long as its message may come to other routers. */
-void tp_stream_spread(tp_actor *router, tp_envelope *e, bool cancels) {
+void tp_stream_spread(tp_envelope *e, tp_ref *const *routees, size_t count, bool cancels) {
   tp_slot *leg = tp_slot_of(e->sender);
+  tp_system *s = leg->ref.system;
   tp_gather *g = leg->gather;
-  tp_link *l = open_legs(g, router->router, cancels), *next;
+  tp_link *l = open_legs(g, routees, count, cancels), *next;
   if (l == NULL) {
     tp_slot_fail(&leg->ref, "out-of-memory");
   } else {
-    stream_of(g)->open += router->router->count - (leg->settled ? 0 : 1);
+    stream_of(g)->open += (uint32_t)count - (leg->settled ? 0 : 1);
     leg->passed_on |= !leg->settled;
     leg->settled = true;
     for (; l != &g->legs; l = next) {
@@ -193,8 +194,22 @@ void tp_stream_spread(tp_actor *router, tp_envelope *e, bool cancels) {
     }
   }
   bool spent = leg->passed_on && leg->ref.count == 2; /* by the stream, and by `e` */
-  tp_mail_handled(router->ref.system, e);
+  tp_mail_handled(s, e);
   if (spent) drop(leg);
+}
+
+void tp_stream_spread_to_all(tp_actor *router, tp_envelope *e) {
+  const tp_router *r = router->router;
+  tp_system *s = router->ref.system;
+  size_t size = r->count * sizeof(tp_ref *);
+  tp_ref **routees = tp_alloc(s, size);
+  if (routees == NULL) {
+    tp_mail_unroutable(router, e, "out-of-memory", false);
+    return;
+  }
+  uint32_t count = (uint32_t)tp_routees(&router->ref, routees, r->count);
+  tp_stream_spread(e, routees, count, tp_router_spec(router)->gathering.cancel_losers);
+  tp_free(s, routees, size);
 }
 
 /* ---- Systems that end ------------------------------------------------------------------- */

@@ -11,9 +11,12 @@
 /* Whether `sender` (or NULL) is the leg of a stream that takes all replies, and is not over yet. */
 bool tp_stream_asks(const tp_ref *sender);
 
-/* Asks every routee of `router`, which has some, for the stream whose leg is the sender of `e` (taken).
+/* Asks `count` routees (borrowed; at least one) for the stream whose leg is the sender of `e` (taken).
  * Losers are cancelled with the stream if `cancels`. */
-void tp_stream_spread(tp_actor *router, tp_envelope *e, bool cancels);
+void tp_stream_spread(tp_envelope *e, tp_ref *const *routees, size_t count, bool cancels);
+
+/* The same with every routee of `router`, which has some. */
+void tp_stream_spread_to_all(tp_actor *router, tp_envelope *e);
 
 /* A leg of a stream has an outcome. */
 void tp_stream_leg_settled(tp_slot *leg);
