@@ -191,6 +191,21 @@ describe("gathering", function()
       end
     end)
 
+    it("SG-17 lets wait_for be more than the size where a resizer may add routees", function()
+      local function make(upper_bound)
+        local made = Router.scatter_gather(2, mute,
+          { wait_for = 4, resizer = { upper_bound = upper_bound } })
+        return made
+      end
+      local text = raised_here(function() make(3) end, make)
+
+      assert.is_truthy(
+        text:find("wait_for must be at most the resizer's upper_bound, 3 (got 4)", 1, true), text)
+      local _, err = spawn(make(4)):ask("k")
+      assert.is_truthy(err.message:find(
+        "only 2 routees are left, and 4 replies were needed", 1, true))
+    end)
+
     it("SG-17 checks wait_for where it is called", function()
       for _, wrong in ipairs { 0, -1, 1.5, "most", true, 0 / 0, 4 } do
         local text = raised_here(function()

@@ -81,8 +81,8 @@ local gather_schema = scatter_options {
 ---@return troupe.RouterBehavior
 ---@raise OptionsError at the caller's line
 function gathering.scatter_gather_first_completed(size, routee, options, routee_options)
-  local made = pool.make("Router.scatter_gather_first_completed", "first_completed", size, routee,
-    routee_options, scatter_schema, options)
+  local made = pool.make("Router.scatter_gather_first_completed",
+    "scatter_gather_first_completed", size, routee, routee_options, scatter_schema, options)
   return made
 end
 
@@ -138,9 +138,10 @@ end
 function gathering.scatter_gather(size, routee, options, routee_options)
   local made = pool.make("Router.scatter_gather", "scatter_gather", size, routee, routee_options,
     gather_schema, options)
-  if math.type(made.wait_for) and made.wait_for > made.size then
-    check.fail("Router.scatter_gather", ("wait_for must be at most the size, %d (got %d)"):format(
-      made.size, made.wait_for), 2)
+  local most = made.resizer and made.resizer.upper_bound or made.size
+  if math.type(made.wait_for) and made.wait_for > most then
+    check.fail("Router.scatter_gather", ("wait_for must be at most %s, %d (got %d)"):format(
+      made.resizer and "the resizer's upper_bound" or "the size", most, made.wait_for), 2)
   end
   made.list = true
   return made

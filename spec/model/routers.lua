@@ -75,8 +75,8 @@ function Router:enter(id)
   while place > 1 and number_of(self.members[place - 1]) > number do
     place = place - 1
   end
+  if place <= self.next and #self.members > 0 then self.next = self.next + 1 end
   table.insert(self.members, place, id)
-  if place < self.next then self.next = self.next + 1 end
 end
 
 function Router:leave(id)

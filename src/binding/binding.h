@@ -262,6 +262,10 @@ bool tpl_is_current(lua_State *L, int index, tpl_ref *u);
 
 void tpl_open_actor(lua_State *L, int core);
 
+/* The names of routings, as the Lua side and metrics know them, in the order of tp_routing; NULL ends
+ * them. */
+extern const char *const tpl_routings[];
+
 /* The names of a full mailbox's policies, in the order of tp_overflow; NULL ends them. */
 extern const char *const tpl_overflows[];
 

@@ -58,18 +58,6 @@ static int core_metrics(lua_State *L) {
   static const char *const outcomes[] = {"first",      "enough",  "timeout",
                                          "all-failed", "stopped", "no-reply-target"};
   static const char *const hedges[] = {"sent", "won", "refused"};
-  static const char *const strategies[TP_ROUTINGS] = {
-      [TP_ROUTE_ROUND_ROBIN] = "round_robin",
-      [TP_ROUTE_RANDOM] = "random",
-      [TP_ROUTE_BROADCAST] = "broadcast",
-      [TP_ROUTE_SMALLEST_MAILBOX] = "smallest_mailbox",
-      [TP_ROUTE_CUSTOM] = "custom",
-      [TP_ROUTE_CONSISTENT_HASHING] = "consistent_hashing",
-      [TP_ROUTE_FIRST_COMPLETED] = "scatter_gather_first_completed",
-      [TP_ROUTE_HEDGED] = "hedged",
-      [TP_ROUTE_TAIL_CHOPPING] = "tail_chopping",
-      [TP_ROUTE_SCATTER_GATHER] = "scatter_gather",
-  };
   tpl_host *h = tpl_check_host(L, 1, "metrics");
   const tp_metrics *m = tp_system_metrics(h->system);
   tp_stats stats;
@@ -85,7 +73,8 @@ static int core_metrics(lua_State *L) {
   set_histogram(L, "gathered", &m->gathered);
   set_counts(L, "dropped", tpl_overflows, stats.dropped, TP_OVERFLOWS);
   set_counts(L, "dead_letters", tp_dead_letter_reasons, m->dead_letters, TP_DEAD_LETTER_REASONS);
-  set_counts(L, "routed", strategies, m->routed, TP_ROUTINGS);
+  /* Every actor but a router has the first. */
+  set_counts(L, "routed", tpl_routings + 1, m->routed + 1, TP_ROUTINGS - 1);
   set_counts(L, "outcomes", outcomes, &m->counters[TP_COUNT_GATHER_FIRST], 6);
   set_counts(L, "hedges", hedges, &m->counters[TP_COUNT_HEDGE_SENT], 3);
   return 1;

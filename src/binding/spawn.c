@@ -12,6 +12,20 @@ enum { STASH_CAPACITY = 1024 };
 const char *const tpl_overflows[TP_OVERFLOWS + 1] = {"drop-head", "drop-new", "reject",
                                                      "drop-lowest", NULL};
 
+const char *const tpl_routings[TP_ROUTINGS + 1] = {
+    [TP_ROUTE_NONE] = "none",
+    [TP_ROUTE_ROUND_ROBIN] = "round_robin",
+    [TP_ROUTE_RANDOM] = "random",
+    [TP_ROUTE_BROADCAST] = "broadcast",
+    [TP_ROUTE_SMALLEST_MAILBOX] = "smallest_mailbox",
+    [TP_ROUTE_CUSTOM] = "custom",
+    [TP_ROUTE_CONSISTENT_HASHING] = "consistent_hashing",
+    [TP_ROUTE_FIRST_COMPLETED] = "scatter_gather_first_completed",
+    [TP_ROUTE_HEDGED] = "hedged",
+    [TP_ROUTE_TAIL_CHOPPING] = "tail_chopping",
+    [TP_ROUTE_SCATTER_GATHER] = "scatter_gather",
+};
+
 static lua_Number number_field(lua_State *L, int table, const char *name, lua_Number otherwise) {
   lua_getfield(L, table, name);
   lua_Number n = lua_isnil(L, -1) ? otherwise : lua_tonumber(L, -1);
@@ -108,20 +122,8 @@ static void read_gathering(lua_State *L, int recipe, tp_gathering *out) {
 }
 
 static void read_routing(lua_State *L, int recipe, tp_behavior_spec *spec) {
-  static const char *const routings[] = {"none",
-                                         "round_robin",
-                                         "random",
-                                         "broadcast",
-                                         "smallest_mailbox",
-                                         "custom",
-                                         "consistent_hashing",
-                                         "first_completed",
-                                         "hedged",
-                                         "tail_chopping",
-                                         "scatter_gather",
-                                         NULL};
   static const char *const on_stop[] = {"remove", "keep", "respawn", NULL};
-  spec->routing = (tp_routing)choice_field(L, recipe, "routing", routings);
+  spec->routing = (tp_routing)choice_field(L, recipe, "routing", tpl_routings);
   spec->size = (uint32_t)number_field(L, recipe, "size", 0);
   spec->on_routee_stop = (tp_on_routee_stop)choice_field(L, recipe, "on_routee_stop", on_stop);
   if (spec->routing >= TP_ROUTE_FIRST_COMPLETED) read_gathering(L, recipe, &spec->gathering);

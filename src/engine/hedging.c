@@ -9,6 +9,13 @@ enum { TOKEN = 1000000, BUCKET = 10 * TOKEN };
 /* Fewer answers say nothing of what is late; so many weigh in what has been won lately. */
 enum { ENOUGH = 20, LATELY = 256 };
 
+/* How many latencies tell a percentile: enough for fifty that are longer, and no more than that, so that
+ * it follows what happens now. */
+static uint32_t telling(double percentile) {
+  double n = 50 / (1 - percentile);
+  return n < 1024 ? 1024 : n > 65536 ? 65536 : (uint32_t)n;
+}
+
 struct tp_hedging {
   const tp_gathering *how;
   uint64_t tokens;         /* in the bucket */
@@ -24,6 +31,7 @@ tp_hedging *tp_hedging_new(tp_system *s, const tp_gathering *how) {
   if (h == NULL) return NULL;
   h->how = how;
   h->tokens = BUCKET;
+  h->latency.full = telling(how->percentile);
   h->share = how->max_extra_load >= 10 ? BUCKET : (uint64_t)(how->max_extra_load * TOKEN + 0.5);
   return h;
 }

@@ -2,9 +2,6 @@
 
 #include <math.h>
 
-/* How many are added before what is old weighs half. */
-enum { FULL = 1024 };
-
 /* Below 16 a bucket for each; then the four bits after the first that is set choose among sixteen. */
 static uint32_t bucket_of(uint64_t latency) {
   uint32_t shift = 0;
@@ -12,18 +9,22 @@ static uint32_t bucket_of(uint64_t latency) {
   return shift * TP_LATENCY_EXACT + (uint32_t)(latency >> shift);
 }
 
-/* The longest that belongs there. */
-static tp_time end_of(uint32_t bucket) {
-  if (bucket < 2 * TP_LATENCY_EXACT) return bucket;
-  uint32_t shift = bucket / TP_LATENCY_EXACT - 1;
-  uint64_t first = (uint64_t)(bucket % TP_LATENCY_EXACT + TP_LATENCY_EXACT) << shift;
-  return (tp_time)(first + ((uint64_t)1 << shift) - 1);
+/* The shortest that belongs there, and how many there are. */
+static uint64_t begin_of(uint32_t bucket, uint64_t *width) {
+  uint32_t shift = bucket < 2 * TP_LATENCY_EXACT ? 0 : bucket / TP_LATENCY_EXACT - 1;
+  *width = (uint64_t)1 << shift;
+  if (shift == 0) return bucket;
+  return (uint64_t)(bucket % TP_LATENCY_EXACT + TP_LATENCY_EXACT) << shift;
 }
 
+/* The odd one of a bucket goes on to the next, or the tail, where they are few, would be lost. */
 static void halve(tp_latency *l) {
+  uint32_t odd = 0;
   l->count = 0;
   for (uint32_t i = 0; i < TP_LATENCY_BUCKETS; i++) {
-    l->buckets[i] /= 2;
+    uint32_t kept = l->buckets[i] + odd;
+    odd = kept % 2;
+    l->buckets[i] = kept / 2;
     l->count += l->buckets[i];
   }
 }
@@ -31,11 +32,15 @@ static void halve(tp_latency *l) {
 void tp_latency_add(tp_latency *l, tp_time latency) {
   l->buckets[bucket_of((uint64_t)latency)]++;
   l->count++;
-  if (l->count >= FULL) halve(l);
+  if (l->count >= l->full) halve(l);
 }
 
+/* Those of a bucket are taken to be spread evenly over it. */
 tp_time tp_latency_at(const tp_latency *l, double percentile) {
-  uint32_t rank = (uint32_t)ceil(percentile * l->count), seen = 0, bucket = 0;
-  while ((seen += l->buckets[bucket]) < rank) bucket++;
-  return end_of(bucket);
+  uint64_t width;
+  uint32_t rank = (uint32_t)ceil(percentile * l->count), bucket = 0;
+  while (l->buckets[bucket] < rank) rank -= l->buckets[bucket++];
+  uint64_t begin = begin_of(bucket, &width);
+  if (rank == l->buckets[bucket]) return (tp_time)(begin + width - 1);
+  return (tp_time)(begin + (uint64_t)((double)width * rank / l->buckets[bucket]));
 }

@@ -46,13 +46,14 @@ static int make_room(tp_system *s, tp_router *r) {
   return TP_OK;
 }
 
-/* Keeps the routees in the order of their numbers, and the turns where they are. */
+/* Keeps the routees in the order of their numbers, and the turns where they are: one that comes back has
+ * had its turn, also where the next one stands in its place. */
 static void put(tp_router *r, tp_routee routee) {
   uint32_t at = place_of(r, routee.number);
   memmove(r->routees + at + 1, r->routees + at, (r->count - at) * sizeof routee);
   r->routees[at] = routee;
+  if (at <= r->next && r->count > 0) r->next++;
   r->count++;
-  if (at < r->next) r->next++;
 }
 
 static int spawn_routee(tp_actor *a, uint64_t number) {
