@@ -194,7 +194,7 @@ describe("gathering", function()
     it("SG-17 lets wait_for be more than the size where a resizer may add routees", function()
       local function make(upper_bound)
         local made = Router.scatter_gather(2, mute,
-          { wait_for = 4, resizer = { upper_bound = upper_bound } })
+          { wait_for = 4, resizer = { lower_bound = 2, upper_bound = upper_bound } })
         return made
       end
       local text = raised_here(function() make(3) end, make)
