@@ -114,6 +114,7 @@ describe("gathering", function()
       assert.is_truthy(err.message:find(
         "2 of 3 routees failed, and 2 replies were needed", 1, true))
       assert.are.same({ "a", "b" }, err.errors)
+      assert.are.same({ "routee-1", "routee-2" }, { err.routees[1].name, err.routees[2].name })
       assert.are.equal(1, kit():now())
     end)
 

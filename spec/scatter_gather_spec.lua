@@ -355,6 +355,17 @@ describe("scatter/gather", function()
       end
     end)
 
+    it("SG-5 says whose each failure is", function()
+      local pool = replicas(3, function(actor)
+        if actor.name ~= "routee-2" then actor:fail("no disk") end
+      end, { timeout_ms = 250 })
+
+      local _, err = pool:ask("k")
+
+      assert.are.same({ routee(1), routee(2), routee(3) }, err.routees)
+      assert.are.equal("no disk", err.errors[3])
+    end)
+
     it("SG-5 counts the routees that were asked, not those the pool began with", function()
       local pool = replicas(3, mute, { timeout_ms = 250 })
       routee(2):stop()

@@ -215,6 +215,10 @@ static void push_fault(lua_State *L, tpl_host *h, const tp_fault *f) {
   lua_pushinteger(L, f->replied);
   lua_pushinteger(L, f->needed);
   lua_call(L, 8, 1);
+  if (f->routees.type == TP_NIL) return;
+  lua_pushliteral(L, "routees");
+  tpl_push_value(L, h, f->routees);
+  lua_rawset(L, -3);
 }
 
 /* A list of its values, or of { routee = ..., value = ... }. */

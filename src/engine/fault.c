@@ -31,6 +31,7 @@ tp_value tp_out_of_memory(tp_system *s) {
 void tp_fault_release(tp_system *s, tp_fault *f) {
   if (--f->count > 0) return;
   for (uint32_t i = 0; i < f->members; i++) tp_value_release(s, f->member[i]);
+  tp_value_release(s, f->routees);
   if (f->subject != NULL) tp_ref_release(f->subject);
   tp_free(s, f, fault_size(f->members));
 }

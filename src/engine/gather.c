@@ -117,7 +117,32 @@ static void answer(tp_gather *g, tp_counter outcome, tp_value value, tp_ref *fro
   tp_ref_release(caller);
 }
 
-/* The aggregate of what the failed legs gave, in the order they were asked (SG-5). */
+static bool has_failed(const tp_slot *leg) { return leg->settled && leg->outcome.failed; }
+
+/* What the failed legs gave, in the order they were asked (SG-5). */
+static void put_members(const tp_gather *g, tp_fault *f) {
+  uint32_t i = 0;
+  for (tp_link *l = g->legs.next; l != &g->legs; l = l->next) {
+    if (!has_failed(leg_at(l))) continue;
+    tp_fault_put(f, i++, leg_at(l)->outcome.value);
+    leg_at(l)->outcome.value = tp_nil();
+  }
+}
+
+/* And whom they asked; nil when memory is out. */
+static tp_value failed_routees(const tp_gather *g) {
+  tp_bundle *b = tp_bundle_new(g->system, g->failed);
+  if (b == NULL) return tp_nil();
+  uint32_t i = 0;
+  for (tp_link *l = g->legs.next; l != &g->legs; l = l->next) {
+    if (!has_failed(leg_at(l))) continue;
+    tp_ref_retain(leg_at(l)->target);
+    b->item[i++] = (tp_value){.type = TP_REF, .as.ref = leg_at(l)->target};
+  }
+  return tp_bundle_as_value(b);
+}
+
+/* Answers with an aggregate. */
 static void fail(tp_gather *g, tp_counter outcome, const char *code, bool with_members) {
   tp_system *s = g->system;
   tp_fault *f = tp_fault_new(s, code, &g->router->ref, with_members ? g->failed : 0);
@@ -126,12 +151,8 @@ static void fail(tp_gather *g, tp_counter outcome, const char *code, bool with_m
     f->asked = g->size;
     f->replied = g->replied;
     f->needed = g->needed;
-    uint32_t i = 0;
-    for (tp_link *l = g->legs.next; l != &g->legs && i < f->members; l = l->next) {
-      if (!leg_at(l)->settled || !leg_at(l)->outcome.failed) continue;
-      tp_fault_put(f, i++, leg_at(l)->outcome.value);
-      leg_at(l)->outcome.value = tp_nil();
-    }
+    if (with_members) f->routees = failed_routees(g);
+    if (with_members) put_members(g, f);
   }
   answer(g, outcome, tp_fault_as_value(f), &g->router->ref);
 }

@@ -510,6 +510,7 @@ struct tp_fault {
   uint32_t members;                /* of an aggregate */
   uint32_t depth;                  /* aggregates and bundles in it, one in another */
   uint32_t asked, replied, needed; /* routees of a gather */
+  tp_value routees;                /* of a gather: who gave each member, a list; or nil */
   tp_value member[];
 };
 
