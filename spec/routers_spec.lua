@@ -421,6 +421,17 @@ describe("routers", function()
       }, seen)
     end)
 
+    it("RTR-5 is a message of its own kind at an actor that is no router", function()
+      local seen = {}
+      local actor = spawn(function(_, message)
+        seen[#seen + 1] = { troupe.is(message, Broadcast), message.payload }
+      end)
+
+      tell_each(kit(), actor, Broadcast("news"), { payload = "no news" })
+
+      assert.are.same({ { true, "news" }, { false, "no news" } }, seen)
+    end)
+
     it("RTR-5 may hold nil or false", function()
       local seen = {}
       local pool = spawn(Router.round_robin(2, recorder(seen)), "workers")

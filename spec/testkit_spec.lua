@@ -367,7 +367,7 @@ describe("a probe", function()
         { 0 / 0, "nan" }, { nil, "nil" },
         { troupe.error("Broken", "no disk"),
           'troupe.Error { message = "no disk", name = "Broken" }' },
-        { troupe.Broadcast("x"), 'troupe.Broadcast { "x" }' },
+        { troupe.Broadcast("x"), 'troupe.Broadcast { payload = "x" }' },
         { kit().system:spawn(ignore, "some").path, "troupe://demo/user/some" },
         { ("x"):rep(2000), '"' .. ("x"):rep(999) .. "..." },
       }

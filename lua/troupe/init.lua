@@ -21,7 +21,7 @@ core.setup {
   remove_routees_metatable = messages.RemoveRoutees,
   misuse = function(message) return errors.new("OptionsError", message) end,
   fault = fault.build,
-  broadcast = messages.broadcast,
+  broadcast = messages.Broadcast,
   signal = messages.signal,
   pool_request = messages.pool_request,
   terminated = messages.terminated,
@@ -38,7 +38,7 @@ local timeout_rule = check.duration()
 local troupe = {
   _VERSION = "troupe 0.1.0",
   Router = require "troupe.router",
-  Broadcast = messages.broadcast,
+  Broadcast = messages.Broadcast,
   PoisonPill = messages.PoisonPill,
   Kill = messages.Kill,
   GetRoutees = messages.GetRoutees,

@@ -3,8 +3,8 @@ local check = require "troupe.check"
 
 local messages = {}
 
---- How `troupe.core` knows them.
-messages.Broadcast = { __name = "troupe.Broadcast" }
+-- What makes a message one of a kind is its metatable, so that `messages.is` knows it by that, and
+-- `troupe.core` does.
 messages.Signal = {
   __name = "troupe.Signal",
   __tostring = function(self) return "troupe." .. self.name end,
@@ -36,14 +36,14 @@ function messages.is(value, kind)
 end
 
 ---@class troupe.Broadcast
+---@field payload any
 
 --- Tells a router to send `payload` to every routee, unwrapped; it uses up no turn of the strategy.
---- To an actor that is no router it is a message like any other.  (RTR-5)
----@param payload any
----@return troupe.Broadcast
-function messages.broadcast(payload)
-  return setmetatable({ payload }, messages.Broadcast)
-end
+--- To an actor that is no router it is a message like any other, of this kind.  (RTR-5)
+---@type fun(payload: any): troupe.Broadcast
+messages.Broadcast = setmetatable({ __name = "troupe.Broadcast" }, {
+  __call = function(kind, payload) return setmetatable({ payload = payload }, kind) end,
+})
 
 local function signal(code, name)
   return setmetatable({ code, name = name }, messages.Signal)
@@ -70,7 +70,6 @@ messages.GetRoutees = setmetatable({ 0 }, {
 
 local count_rule = check.integer { min = 1, max = 1000000 }
 
--- What makes such messages is their metatable, so that `messages.is` knows them by it.
 local function resizing(name, sign)
   local kind = { __name = "troupe." .. name }
 

@@ -7,8 +7,6 @@ local testkit = require "troupe.testkit"
 
 local Router = troupe.Router
 
-local BROADCAST = getmetatable(troupe.Broadcast())
-
 ---@class spec.RouterRun
 ---@field kit troupe.Kit
 ---@field log table[]  what has happened so far
@@ -197,7 +195,7 @@ local on_event = {}
 
 function on_event.dead_letter(self, event)
   local message = event.message
-  if troupe.is(message, BROADCAST) then message = message[1] end
+  if troupe.is(message, troupe.Broadcast) then message = message.payload end
   if not message.deed then return end -- it was to be answered by the router
   local sender = not message.is_question and event.sender
   self:see("letter", name_of(event.recipient), message.n, event.reason,

@@ -44,7 +44,7 @@ tpl_state *tpl_state_of(lua_State *L);
 struct tpl_core {
   tpl_state *state;
   const void *error_mt;       /* values that fail an ask */
-  const void *broadcast_mt;   /* troupe.Broadcast(m): [1] is m */
+  const void *broadcast_mt;   /* troupe.Broadcast(m): .payload is m */
   const void *dead_letter_mt; /* events whose loss is no dead letter */
   const void *signal_mt;      /* troupe.PoisonPill and its like: [1] is the tp_signal */
   const void

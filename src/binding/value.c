@@ -148,7 +148,8 @@ static tp_value broadcast(lua_State *L, tpl_host *h, int index) {
   int wrappings = 0;
   lua_pushvalue(L, index);
   while (metatable_address(L, -1) == h->core->broadcast_mt && wrappings < TP_BROADCASTS_MAX) {
-    lua_rawgeti(L, -1, 1);
+    lua_pushliteral(L, "payload");
+    lua_rawget(L, -2);
     lua_replace(L, -2);
     wrappings++;
   }
