@@ -283,7 +283,12 @@ describe("asking one after another", function()
     end)
 
     it("SG-15 saves up tokens of ten to twenty seconds for when a routee pauses", function()
-      local cases = { { requests = 1000, hedges = 50 + 3 }, { requests = 10, hedges = 10 + 2 } }
+      local cases = { -- requests, 9 ms apart; the quiet time before the pause; hedges in it
+        { requests = 1000, quiet = 0, hedges = 50 + 3 },
+        { requests = 1000, quiet = 1000, hedges = 50 + 3 }, -- ten seconds after the first
+        { requests = 1000, quiet = 20000, hedges = 10 + 2 },
+        { requests = 10, quiet = 0, hedges = 10 + 2 },
+      }
       for _, case in ipairs(cases) do
         local pause, asked = false, 0
         local pool = spawn(Router.hedged(2, function(actor)
@@ -294,6 +299,7 @@ describe("asking one after another", function()
           pool:ask("k")
           kit():advance(9)
         end
+        kit():advance(case.quiet)
         pause, asked = true, 0
 
         for _ = 1, 60 do pool:ask("k") end
