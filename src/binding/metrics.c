@@ -55,9 +55,16 @@ static void set_counts(lua_State *L, const char *name, const char *const *labels
 
 /* core.metrics(system) -> a table, or nil for a system that does not count */
 static int core_metrics(lua_State *L) {
-  static const char *const outcomes[] = {"first",      "enough",  "timeout",
-                                         "all-failed", "stopped", "no-reply-target"};
-  static const char *const hedges[] = {"sent", "won", "refused"};
+  static const char *const outcomes[TP_COUNTERS] = {
+      [TP_COUNT_GATHER_FIRST] = "first",     [TP_COUNT_GATHER_ENOUGH] = "enough",
+      [TP_COUNT_GATHER_TIMEOUT] = "timeout", [TP_COUNT_GATHER_ALL_FAILED] = "all-failed",
+      [TP_COUNT_GATHER_STOPPED] = "stopped", [TP_COUNT_GATHER_NO_REPLY_TARGET] = "no-reply-target",
+  };
+  static const char *const hedges[TP_COUNTERS] = {
+      [TP_COUNT_HEDGE_SENT] = "sent",
+      [TP_COUNT_HEDGE_WON] = "won",
+      [TP_COUNT_HEDGE_REFUSED] = "refused",
+  };
   tpl_host *h = tpl_check_host(L, 1, "metrics");
   const tp_metrics *m = tp_system_metrics(h->system);
   tp_stats stats;
@@ -75,8 +82,8 @@ static int core_metrics(lua_State *L) {
   set_counts(L, "dead_letters", tp_dead_letter_reasons, m->dead_letters, TP_DEAD_LETTER_REASONS);
   /* Every actor but a router has the first. */
   set_counts(L, "routed", tpl_routings + 1, m->routed + 1, TP_ROUTINGS - 1);
-  set_counts(L, "outcomes", outcomes, &m->counters[TP_COUNT_GATHER_FIRST], 6);
-  set_counts(L, "hedges", hedges, &m->counters[TP_COUNT_HEDGE_SENT], 3);
+  set_counts(L, "outcomes", outcomes, m->counters, TP_COUNTERS);
+  set_counts(L, "hedges", hedges, m->counters, TP_COUNTERS);
   return 1;
 }
 
