@@ -57,6 +57,35 @@ describe("cancelling losers", function()
     assert.are.same({ "before", "after" }, handled)
   end)
 
+  it("SG-14 takes it from any place of a long queue", function()
+    local caller = spawn(function() end)
+    for place = 1, 12 do
+      local handled, expected = {}, {}
+      local pool = one_is_busy(function(actor, message)
+        if actor.name == "routee-1" then
+          handled[#handled + 1] = message
+        else
+          troupe.sleep(10)
+          actor:reply(message)
+        end
+      end)
+      for i = 1, 12 do
+        if i == place then
+          pool:tell("k", caller)
+          kit():settle()
+        else
+          routee(1):tell(i)
+          expected[#expected + 1] = i
+        end
+      end
+      kit():advance(200)
+
+      assert.are.same(expected, handled)
+      pool:stop()
+      kit():settle()
+    end
+  end)
+
   it("SG-14 makes room in a full mailbox", function()
     local handled = {}
     local pool = one_is_busy(function(actor, message)
@@ -166,6 +195,27 @@ describe("cancelling losers", function()
     assert.is_true(troupe.is_error(seen["routee-2"].err, "CancelledError"))
     assert.is_true(seen["routee-2"].cancelled)
     assert.are.equal(10, seen["routee-2"].at)
+  end)
+
+  it("SG-14 ends the waits of all who have the losing request in hand", function()
+    local ended = {}
+    local times = { ["routee-1"] = 7, ["routee-2"] = 5, ["routee-3"] = 100, ["routee-4"] = 100 }
+    local all = Router.broadcast(4, function(actor)
+      local _, err = troupe.sleep(times[actor.name])
+      ended[#ended + 1] = actor.name .. " " .. (err and err.name or "slept")
+    end)
+    local pool = spawn(Router.scatter_gather_first_completed(2, function(actor, message)
+      if actor.name == "routee-1" then return actor:forward(spawn(all)) end
+      troupe.sleep(10)
+      actor:reply(message)
+    end, { cancel_losers = true }))
+
+    pool:ask("k")
+    kit():settle()
+
+    table.sort(ended)
+    assert.are.same({ "routee-1 slept", "routee-2 slept", "routee-3 CancelledError",
+      "routee-4 CancelledError" }, ended)
   end)
 
   it("SG-14 ends an ask of a losing handler, and its gather", function()

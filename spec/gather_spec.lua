@@ -311,6 +311,23 @@ describe("gathering", function()
         "routee-3 routee-3:k 40" }, collect(pool:gather("k")))
     end)
 
+    it("SG-18 keeps no more of a message that has come through many routers", function()
+      local system = kit().system
+      for i = 1, 1000 do
+        spawn(Router.group("broadcast", { "/user/group-" .. i + 1 }), "group-" .. i)
+      end
+      spawn(mute, "group-1001")
+      kit():settle()
+      local before = system:stats().engine_bytes
+
+      local answers <close> = system:actor_selection("/user/group-1"):resolve_one():gather("k")
+      kit():settle()
+
+      assert.are.equal(1, system:stats().scatters)
+      assert.is_true(system:stats().engine_bytes - before < 20000)
+      assert.are.equal("group-1001", answers().name)
+    end)
+
     it("SG-18 names at the deadline each that has not answered, and ends", function()
       local pool = spawn(Router.broadcast(3, routee { ["routee-2"] = 10 }))
 
@@ -441,6 +458,36 @@ describe("gathering", function()
       assert.are.equal(echo, (answers()))
       assert.is_nil((answers()))
       assert.is_nil((answers()))
+    end)
+
+    it("SG-18 loses no answer when the coroutine that waited is resumed from outside", function()
+      local pool = spawn(Router.broadcast(2, function(actor)
+        troupe.sleep(10)
+        actor:reply(true)
+      end))
+      local answers <close> = pool:gather("k")
+      local names = {}
+      local looping = coroutine.create(function()
+        local ok, err = pcall(answers)
+        names[1] = not ok and tostring(err):match("resumed from outside")
+        for who in answers do names[#names + 1] = who.name end
+      end)
+
+      coroutine.resume(looping)
+      coroutine.resume(looping)
+      kit():advance(20)
+
+      assert.are.same({ "resumed from outside", "routee-1", "routee-2" }, names)
+    end)
+
+    it("SG-18 says that the system has terminated", function()
+      local ref = spawn(mute, "mute")
+      kit().system:terminate()
+
+      local told = {}
+      for who, _, err in ref:gather("k") do told[#told + 1] = who.name .. " " .. err.name end
+
+      assert.are.same({ "mute SystemTerminatedError" }, told)
     end)
 
     it("SG-18 ends at the end of the system", function()

@@ -269,6 +269,30 @@ describe("mailboxes", function()
         events)
     end)
 
+    it("MBX-8 warn anew once all that was in them has been withdrawn", function()
+      local caller = kit().system:spawn(function() end)
+      local kinds = { { capacity = 20000 }, { priority = function() return 1 end } }
+      for _, mailbox in ipairs(kinds) do
+        local pool = kit().system:spawn(troupe.Router.scatter_gather_first_completed(2,
+          function(actor, message)
+            if message == "wait" then return troupe.sleep(actor.name == "routee-1" and 9 or 1) end
+            actor:reply(message)
+          end, { cancel_losers = true }, { mailbox = mailbox }))
+        local loser = pool:ask(troupe.GetRoutees)[1]
+        pool:tell(troupe.Broadcast("wait"))
+        for i = 1, 10000 do pool:tell(i, caller) end
+        kit():advance(1)
+        assert.are.equal(0, kit().system:inspect(loser).queued)
+        assert.are.equal(1, #depths(loser))
+
+        tell(loser, 10000)
+
+        kit():settle()
+        assert.are.equal(2, #depths(loser))
+        kit():advance(10)
+      end
+    end)
+
     it("MBX-8 warn anew once they have been empty, not when they go up and down", function()
       local ref = kit().system:spawn(function(_, message)
         if message == "wait" then troupe.sleep(1) end

@@ -338,6 +338,21 @@ describe("metrics", function()
     assert.are.equal(3, change['actor_message_handler_seconds_bucket{le="+Inf"}'])
   end)
 
+  it("MET-2 measures handlers that end at a wait, because their request is cancelled", function()
+    local pool = spawn(Router.scatter_gather_first_completed(2, function(actor, message)
+      troupe.sleep(10)
+      if actor.name == "routee-1" then actor:reply(message) end
+      troupe.sleep(10)
+    end, { cancel_losers = true }))
+    local changed = changes()
+
+    pool:ask("k")
+    kit():advance(10)
+
+    assert.are.equal(2, changed().actor_messages_delivered_total)
+    assert.are.equal(2, changed().actor_message_handler_seconds_count)
+  end)
+
   it("MET-2 measures handlers that raise, at once and after a wait", function()
     local ref = spawn(function(_, ms)
       if ms > 0 then troupe.sleep(ms) end

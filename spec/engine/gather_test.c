@@ -391,6 +391,22 @@ static void the_router_is_no_reply_target(void **state) {
   assert_log(h, "!warning:pool:no-reply-target");
 }
 
+static void the_failure_of_a_router_is_not_gathered(void **state) {
+  host *h = *state;
+  tp_ref *pool = spawn_pool(h, host_nothing);
+  tp_behavior_spec other_spec = {
+      .routing = TP_ROUTE_FIRST_COMPLETED,
+      .size = 1,
+      .routee = host_behavior(h, (tp_behavior_spec){.receive = host_code(h, host_record)}),
+      .gathering = {.timeout = 100 * MS},
+  };
+  tp_ref *other = host_spawn_spec(h, host_user(h), other_spec, "other");
+  host_want(h, 1u << TP_EVENT_WARNING);
+  tp_tell(pool, tp_integer(1), other);
+  host_advance(h, 1000);
+  assert_log(h, "!warning:other:no-reply-target");
+}
+
 static void stopping_fails_open_scatters(void **state) {
   host *h = *state;
   tp_ref *pool = spawn_pool(h, host_stall);
@@ -532,8 +548,7 @@ static void scatter_then_stall(host *h, tp_job *job) {
   host_park(h, job, host_nothing);
 }
 
-static void an_answer_may_shed_a_request_of_its_own_scatter(void **state) {
-  host *h = *state;
+static tp_ref *spawn_pool_that_asks_itself(host *h) {
   tp_behavior_spec routee_spec = {
       .receive = host_code(h, scatter_then_stall),
       .capacity = 1,
@@ -551,11 +566,83 @@ static void an_answer_may_shed_a_request_of_its_own_scatter(void **state) {
   host_send(h, routee(h, 1), 1);
   host_run(h);
   assert_int_equal(host_stats(h).scatters, 1);
+  return pool;
+}
 
-  tp_stop(pool);
+static void an_answer_may_shed_a_request_of_its_own_scatter(void **state) {
+  host *h = *state;
+  tp_stop(spawn_pool_that_asks_itself(h));
   host_run(h);
   assert_log(h, "!dropped:routee-1:2:drop-head closed !dead:routee-1:scatter-stopped:stopped");
   assert_int_equal(host_stats(h).scatters, 0);
+}
+
+static void the_bound_holds_when_a_shed_request_is_answered_there(void **state) {
+  host *h = *state;
+  spawn_pool_that_asks_itself(h);
+  host_send(h, routee(h, 1), 3);
+  host_run(h);
+  assert_log(h, "!dropped:routee-1:2:drop-head !dropped:routee-1:scatter-failed:drop-head");
+  assert_int_equal(host_stats(h).queued, 1);
+}
+
+/* ---- Chains ----------------------------------------------------------------------------- */
+
+struct chain {
+  tp_ref *pool;
+  int left;
+  bool fails;
+};
+
+/* Has the pool that it belongs to ask for what it was asked, and so on; the last one answers. */
+static void pass_on(host *h, tp_job *job) {
+  struct chain *c = h->data;
+  if (c->left-- > 0) {
+    tp_forward(job->actor, c->pool, UINT32_MAX);
+  } else {
+    host_reply(h, job, tp_integer(7), c->fails);
+  }
+}
+
+static tp_ref *ask_through_chain(host *h, int length, bool fails, bool list) {
+  struct chain *c = host_data(h, sizeof *c);
+  tp_behavior_spec pool = {
+      .routing = TP_ROUTE_SCATTER_GATHER,
+      .size = 1,
+      .routee = host_behavior(h, (tp_behavior_spec){.receive = host_code(h, pass_on)}),
+      .gathering = {.timeout = 100 * MS, .list = list},
+  };
+  *c = (struct chain){host_spawn_spec(h, host_user(h), pool, "pool"), length - 1, fails};
+  tp_ref *slot = host_ask(h, c->pool, tp_integer(1), 5000);
+  host_run(h);
+  return slot;
+}
+
+static void a_long_chain_needs_no_deep_stack(void **state) {
+  tp_ref *slot = ask_through_chain(*state, 100000, false, false);
+  assert_answer((host *)*state, slot, "7 from routee-1");
+}
+
+static void a_long_chain_of_failures_is_cut_short(void **state) {
+  const tp_fault *fault = fault_of(ask_through_chain(*state, 100000, true, false));
+  int depth = 0;
+  for (; fault->members > 0; depth++) fault = fault->member[0].as.fault;
+  assert_in_range(depth, 1, 100);
+  assert_string_equal(fault->code, "scatter-deep");
+}
+
+static void lists_are_nested_a_hundred_deep(void **state) {
+  tp_value list = tp_slot_outcome(ask_through_chain(*state, 100, false, true)).value;
+  int depth = 0;
+  for (; list.type == TP_BUNDLE; depth++) list = list.as.bundle->item[1];
+  assert_int_equal(depth, 100);
+  assert_int_equal(list.as.integer, 7);
+}
+
+static void lists_that_are_nested_deeper_fail(void **state) {
+  const tp_fault *fault = fault_of(ask_through_chain(*state, 101, false, true));
+  assert_fault(fault, "scatter-failed", 1);
+  assert_string_equal(fault->member[0].as.fault->code, "scatter-deep");
 }
 
 int main(void) {
@@ -590,6 +677,8 @@ int main(void) {
       HOST_TEST("SG-7 one routee that raises is no matter", one_that_raises_is_no_matter),
       HOST_TEST("SG-4 a bare tell scatters nothing and warns", a_bare_tell_scatters_nothing),
       HOST_TEST("SG-4 the router itself is no reply target", the_router_is_no_reply_target),
+      HOST_TEST("SG-4 the failure of another router is not gathered",
+                the_failure_of_a_router_is_not_gathered),
       HOST_TEST("SG-8 stopping fails open scatters at once", stopping_fails_open_scatters),
       HOST_TEST("SG-8 a hard stop fails open scatters at once", stopping_hard_fails_open_scatters),
       HOST_TEST("SG-8 restarting fails open scatters at once", restarting_fails_open_scatters),
@@ -600,6 +689,13 @@ int main(void) {
       HOST_TEST("SG-12 a caller may be gone", a_caller_may_be_gone),
       HOST_TEST("SG-12 an answer may shed a request of its own scatter",
                 an_answer_may_shed_a_request_of_its_own_scatter),
+      HOST_TEST("MBX-2 the bound holds when the asker of what was shed is answered there",
+                the_bound_holds_when_a_shed_request_is_answered_there),
+      HOST_TEST("SG-1 a long chain of gathers needs no deep stack",
+                a_long_chain_needs_no_deep_stack),
+      HOST_TEST("SG-5 failures are nested a hundred deep", a_long_chain_of_failures_is_cut_short),
+      HOST_TEST("SG-17 lists are nested a hundred deep", lists_are_nested_a_hundred_deep),
+      HOST_TEST("SG-17 lists that are nested deeper fail", lists_that_are_nested_deeper_fail),
   };
   return cmocka_run_group_tests_name("scatter", tests, NULL, NULL);
 }

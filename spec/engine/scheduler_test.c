@@ -198,6 +198,25 @@ static void an_idle_system_can_run_to_its_end(void **state) {
   assert_true(tp_terminated(h->system));
 }
 
+static void routers_that_send_for_ever_let_the_clock_go_on(void **state) {
+  host *h = *state;
+  static const tp_member to_b = {.path = "/user/b", .length = 7},
+                         to_a = {.path = "/user/a", .length = 7};
+  tp_behavior_spec a = {.routing = TP_ROUTE_ROUND_ROBIN, .size = 1, .members = &to_b};
+  tp_behavior_spec b = {.routing = TP_ROUTE_ROUND_ROBIN, .size = 1, .members = &to_a};
+  host_send(h, host_spawn_spec(h, host_user(h), a, "a"), 1);
+  host_spawn_spec(h, host_user(h), b, "b");
+  tp_job job;
+
+  assert_false(tp_next(h->system, &job));
+  assert_true(tp_ready(h->system));
+
+  tp_terminate(h->system);
+  tp_advance(h->system, tp_now(h->system) + 2000 * MS);
+  host_run(h);
+  assert_true(tp_terminated(h->system));
+}
+
 static void a_receiver_that_fails_is_passed_over(void **state) {
   host *h = *state;
   tp_ref *a = host_spawn(h, host_nothing, "a");
@@ -242,6 +261,8 @@ int main(void) {
       HOST_TEST("SYS-12 whether something can run is known", knows_whether_something_can_run),
       HOST_TEST("SYS-12 what is due can run", what_is_due_can_run),
       HOST_TEST("SYS-12 an event can run", an_event_can_run),
+      HOST_TEST("DISP-2 routers that send to each other for ever let the clock go on",
+                routers_that_send_for_ever_let_the_clock_go_on),
       HOST_TEST("SYS-12 an idle system can run to its end", an_idle_system_can_run_to_its_end),
       HOST_TEST("EVT-1 a receiver that fails is passed over", a_receiver_that_fails_is_passed_over),
       HOST_TEST("DL-1 dead letters leave no memory", events_leave_no_memory),
