@@ -386,6 +386,15 @@ describe("consistent hashing", function()
     end)
   end
 
+  it("RTR-16 a hash_key fails an ask with what it raised", function()
+    local pool = spawn(2, echo, { hash_key = function() error("no key", 0) end })
+
+    local _, err = pool:ask("a")
+
+    assert.matches("^StrategyError: troupe://demo/.*: the hash_key failed$", tostring(err))
+    assert.are.equal("no key", err.cause)
+  end)
+
   -- Options ---------------------------------------------------------------------------------------
 
   for name, options in pairs {

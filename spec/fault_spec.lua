@@ -98,11 +98,12 @@ describe("the errors of other failures", function()
     ["killed"] = "ActorKilledError: " .. PATH .. " was killed",
     ["mailbox-full"] = "MailboxFullError: the mailbox of " .. PATH .. " is full",
     ["strategy-error"] = "StrategyError: " .. PATH .. ": the routing strategy failed",
+    ["hash-key-error"] = "StrategyError: " .. PATH .. ": the hash_key failed",
   }
 
   for code, rendered in pairs(expected) do
     it("ERR-1 say what happened: " .. code, function()
-      local err = fault.build(code, PATH, 1.5)
+      local err = fault.build(code, PATH, 1.5, {})
 
       assert.is_true(errors.is(err))
       assert.are.equal(rendered, tostring(err))

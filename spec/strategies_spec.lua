@@ -791,6 +791,27 @@ describe("routing strategies", function()
       assert.matches("more than 1000000 refs", noted("error")[1].message)
     end)
 
+    it("RTR-11 fails an ask with what was raised", function()
+      local cause = troupe.error("Lost", "no idea whom")
+      pool = spawn(Router.custom(2, echo, function() error(cause) end), "workers")
+
+      local _, err = pool:ask("a")
+
+      assert.are.equal("StrategyError: troupe://demo/user/workers: the routing strategy failed",
+        tostring(err))
+      assert.are.same({ cause, "troupe://demo/user/workers" }, { err.cause, err.path })
+    end)
+
+    it("RTR-11 fails an ask in the name of the router that it is of", function()
+      local inner = Router.custom(1, echo, function() error("no idea whom", 0) end)
+      pool = spawn(Router.round_robin(1, inner), "workers")
+
+      local _, err = pool:ask("a")
+
+      assert.are.same({ "no idea whom", "troupe://demo/user/workers/routee-1" },
+        { err.cause, err.path })
+    end)
+
     it("RTR-11 is logged with the cause, and where it was raised", function()
       pool = spawn(Router.custom(2, echo, function() error("no idea whom") end), "workers")
 

@@ -68,9 +68,14 @@ local builders = {
       { path = path })
   end,
 
-  ["strategy-error"] = function(path)
+  ["strategy-error"] = function(path, _, members)
     return errors.new("StrategyError", ("%s: the routing strategy failed"):format(path),
-      { path = path })
+      { path = path, cause = members[1] })
+  end,
+
+  ["hash-key-error"] = function(path, _, members)
+    return errors.new("StrategyError", ("%s: the hash_key failed"):format(path),
+      { path = path, cause = members[1] })
   end,
 
   ["too-many-routees"] = function(path)
@@ -132,7 +137,7 @@ local builders = {
 ---@param code string       which failure: a key of the table above; another one raises
 ---@param path? string      the text of the path that it is about
 ---@param ms? number        the budget in milliseconds, for the three that time out
----@param members? any[]    what each routee gave; may have holes
+---@param members? any[]    what each routee gave, or what the strategy raised; may have holes
 ---@param count? integer    how many members there are
 ---@param asked? integer    of a gather: how many routees were asked, how many replied, how many
 ---@param replied? integer  replies were needed

@@ -170,9 +170,22 @@ void tp_mail_refused(tp_actor *a, tp_value message, tp_ref *sender, const char *
   if (!tell_asker(a, sender, reason)) dead_letter(a, message, sender, reason);
 }
 
-void tp_mail_unroutable(tp_actor *a, tp_envelope *e, const char *reason, bool always) {
-  if (always || !is_request(e->sender)) dead_letter(a, e->message, e->sender, reason);
-  if (is_request(e->sender)) tp_slot_fail(e->sender, reason);
+void tp_mail_unroutable(tp_actor *a, tp_envelope *e, const char *reason) {
+  if (is_request(e->sender)) {
+    tp_slot_fail(e->sender, reason);
+  } else {
+    dead_letter(a, e->message, e->sender, reason);
+  }
+  tp_mail_handled(a->ref.system, e);
+}
+
+void tp_mail_misrouted(tp_actor *a, tp_envelope *e, tp_value failure) {
+  dead_letter(a, e->message, e->sender, "strategy-error");
+  if (is_request(e->sender)) {
+    tp_slot_settle(e->sender, failure, true, NULL);
+  } else {
+    tp_value_release(a->ref.system, failure);
+  }
   tp_mail_handled(a->ref.system, e);
 }
 

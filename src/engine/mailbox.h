@@ -71,8 +71,12 @@ void tp_mail_refused(tp_actor *a, tp_value message, tp_ref *sender, const char *
  * not take is lost as above. */
 void tp_mail_send(tp_ref *target, tp_value message, tp_ref *sender);
 
-/* `e` (taken), in the hand of a router, cannot be routed: an asker is told `code`. It is
- * dead-lettered if there is none, or `always`. */
-void tp_mail_unroutable(tp_actor *a, tp_envelope *e, const char *code, bool always);
+/* `e` (taken), in the hand of a router, cannot be routed: an asker is told `code`; if there is none,
+ * it is dead-lettered. */
+void tp_mail_unroutable(tp_actor *a, tp_envelope *e, const char *code);
+
+/* The user code that should have routed `e` (taken) has failed: it is dead-lettered, and an asker
+ * gets `failure` (taken) too (RTR-11). */
+void tp_mail_misrouted(tp_actor *a, tp_envelope *e, tp_value failure);
 
 #endif

@@ -172,7 +172,7 @@ bool tp_router_route(tp_actor *a, tp_job *job, tp_envelope *e) {
   } else if (gathers) {
     tp_gather_start(a, e);
   } else if (a->router->count == 0) {
-    tp_mail_unroutable(a, e, "no-routees", false);
+    tp_mail_unroutable(a, e, "no-routees");
   } else if (spreads) {
     broadcast(a, e);
   } else if (spec->routing == TP_ROUTE_CUSTOM) {
@@ -202,25 +202,38 @@ void tp_hashed(tp_job *job, const void *key, size_t length) {
   tp_actor *a = tp_actor_of(job->actor);
   a->job = NULL;
   if (a->router->count == 0) { /* what was asked has stopped them */
-    tp_mail_unroutable(a, &job->envelope, "no-routees", false);
+    tp_mail_unroutable(a, &job->envelope, "no-routees");
     return;
   }
   a->router->key = tp_hash(key, length);
   pass_on(a, &job->envelope);
 }
 
+/* What an asker is told: the one member is what was raised (taken). */
+static tp_value routing_failure(tp_actor *a, const char *code, tp_value reason) {
+  tp_system *s = a->ref.system;
+  tp_fault *f = tp_fault_new(s, code, &a->ref, 1);
+  if (f == s->out_of_memory) {
+    tp_value_release(s, reason);
+  } else {
+    tp_fault_put(f, 0, reason);
+  }
+  return tp_fault_as_value(f);
+}
+
 void tp_router_strategy_failed(tp_job *job, tp_value reason, tp_value trace) {
   tp_actor *a = tp_actor_of(job->actor);
   tp_system *s = job->system;
+  bool is_key = job->kind == TP_JOB_HASH;
   a->job = NULL;
   tp_events_publish(s, &(tp_event){.kind = TP_EVENT_HOOK_FAILED,
-                                   .code = job->kind == TP_JOB_HASH ? "hash_key" : "strategy",
+                                   .code = is_key ? "hash_key" : "strategy",
                                    .subject = job->actor,
                                    .value = reason,
                                    .trace = trace});
-  tp_value_release(s, reason);
   tp_value_release(s, trace);
-  tp_mail_unroutable(a, &job->envelope, "strategy-error", true);
+  tp_value failure = routing_failure(a, is_key ? "hash-key-error" : "strategy-error", reason);
+  tp_mail_misrouted(a, &job->envelope, failure);
 }
 
 /* ---- The end ---------------------------------------------------------------------------- */

@@ -204,7 +204,7 @@ void tp_stream_spread_to_all(tp_actor *router, tp_envelope *e) {
   size_t size = r->count * sizeof(tp_ref *);
   tp_ref **routees = tp_alloc(s, size);
   if (routees == NULL) {
-    tp_mail_unroutable(router, e, "out-of-memory", false);
+    tp_mail_unroutable(router, e, "out-of-memory");
     return;
   }
   uint32_t count = (uint32_t)tp_routees(&router->ref, routees, r->count);

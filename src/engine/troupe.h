@@ -507,7 +507,7 @@ struct tp_fault {
   const char *code;                /* "ask-timeout", "actor-stopped", "scatter-failed", ... */
   tp_ref *subject;                 /* whom it is about, or NULL */
   tp_time budget;                  /* of a time-out */
-  uint32_t members;                /* of an aggregate */
+  uint32_t members;                /* of an aggregate; what a strategy raised is one */
   uint32_t depth;                  /* aggregates and bundles in it, one in another */
   uint32_t asked, replied, needed; /* routees of a gather */
   tp_value routees;                /* of a gather: who gave each member, a list; or nil */
