@@ -139,7 +139,7 @@ describe("errors in use", function()
   } do
     it("ERR-2 Router." .. factory .. " raises at the caller's line", function()
       local make = Router[factory]
-      assert_raises_here(function() make(0, noop) end, "size must be an integer of at least 1")
+      assert_raises_here(function() make(0, noop) end, "size must be an integer from 1 to 1000000")
       assert_raises_here(function() make(1.5, noop) end, "got 1.5")
       assert_raises_here(function() make("3", noop) end, "size")
       assert_raises_here(function() make(3) end, "behavior")

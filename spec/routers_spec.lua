@@ -117,7 +117,7 @@ describe("routers", function()
     it("RTR-2 says what size must be, and what was given", function()
       local text = raised_here(function() Router.round_robin(0, echo) end)
 
-      assert.matches("Router.round_robin: size must be an integer of at least 1 (got 0)",
+      assert.matches("Router.round_robin: size must be an integer from 1 to 1000000 (got 0)",
         text, 1, true)
     end)
 
@@ -136,6 +136,39 @@ describe("routers", function()
       text = raised_here(function() make(2, echo, nil, { on_stop = "keep" }) end)
       assert.matches("on_stop", text)
     end)
+
+    for name, case in pairs {
+      ["round_robin that it gives its routees"] = {
+        function() Router.round_robin(2, echo, { on_routee_stop = "keep" }) end,
+        "Router.round_robin: on_routee_stop goes into pool_options, the argument after "
+          .. "routee_options",
+      },
+      ["custom that it gives its routees"] = {
+        function() Router.custom(2, echo, first_routee, { resizer = {} }) end,
+        "Router.custom: resizer goes into pool_options, the argument after routee_options",
+      },
+      ["hedged that it gives its routees"] = {
+        function() Router.hedged(2, echo, nil, { delay_ms = 1 }) end,
+        "Router.hedged: delay_ms goes into options, the argument before routee_options",
+      },
+      ["routees that it gives round_robin"] = {
+        function() Router.round_robin(2, echo, nil, { throughput = 1 }) end,
+        "Router.round_robin: throughput goes into routee_options, the argument before pool_options",
+      },
+      ["routees that it gives scatter_gather"] = {
+        function() Router.scatter_gather(2, echo, { mailbox = { capacity = 1 } }) end,
+        "Router.scatter_gather: mailbox goes into routee_options, the argument after options",
+      },
+      ["routees that it gives consistent_hashing"] = {
+        function() Router.consistent_hashing(2, echo, { stash_capacity = 1 }) end,
+        "Router.consistent_hashing: stash_capacity goes into routee_options, the argument after "
+          .. "options",
+      },
+    } do
+      it("RTR-12 says where an option belongs, which is of " .. name, function()
+        assert.matches(case[2], raised_here(case[1]), 1, true)
+      end)
+    end
   end)
 
   describe("routees", function()
@@ -745,6 +778,6 @@ describe("an ask through a router", function()
 
   it("RTR-2 names the bound of a size that is beyond it", function()
     assert.error_matches(function() troupe.Router.random(1000001, function() end) end,
-      "Router%.random: size must be at most 1000000 %(got 1000001%)")
+      "Router%.random: size must be an integer from 1 to 1000000 %(got 1000001%)")
   end)
 end)

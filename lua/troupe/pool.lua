@@ -24,7 +24,7 @@ local MAX_SIZE = 1000000
 
 local MAX_DEPTH = 100 -- of routers as routees of routers
 
-local size_rule = check.integer { min = 1 }
+local size_rule = check.integer { min = 1, max = MAX_SIZE }
 
 local schema = {
   on_routee_stop = check.one_of { "remove", "keep", "respawn", default = "remove" },
@@ -49,6 +49,31 @@ function pool.options(more)
   return all
 end
 
+--- The schema of routers with no options of their own, which come last: `pool_options`.
+pool.plain = pool.options {}
+
+-- Which table of options comes first depends on the factory, and one in the other's place is the
+-- likeliest mistake.
+local function check_place(where, name, given, known, other, relation, level)
+  if type(given) ~= "table" then return end
+  for key in next, given do
+    if known[key] == nil and other.schema[key] ~= nil then
+      local message = "%s goes into %s, the argument %s %s"
+      check.fail(where, message:format(key, other.name, relation, name), level + 1)
+    end
+  end
+end
+
+local function check_places(where, routee_options, options_schema, options, level)
+  local is_plain = options_schema == pool.plain
+  local own = { name = is_plain and "pool_options" or "options", schema = options_schema }
+  local routees = { name = "routee_options", schema = recipe.options }
+  check_place(where, routees.name, routee_options, routees.schema, own,
+    is_plain and "after" or "before", level + 1)
+  check_place(where, own.name, options, own.schema, routees, is_plain and "before" or "after",
+    level + 1)
+end
+
 local function check_bounds(where, resizer, level)
   if not resizer or resizer.upper_bound >= resizer.lower_bound then return end
   local message = "resizer.upper_bound must be at least resizer.lower_bound, %d (got %d)"
@@ -56,7 +81,7 @@ local function check_bounds(where, resizer, level)
 end
 
 --- The recipe of a pool. The factory `where` was called by the user: its errors name that line,
---- three levels up.
+--- three levels up, so no factory may call this in tail position.
 ---@param where string           the factory, as the user calls it
 ---@param routing string         what the core calls it
 ---@param size any               routees, at least 1
@@ -67,12 +92,10 @@ end
 ---@return troupe.RouterBehavior
 ---@raise OptionsError
 function pool.make(where, routing, size, routee, routee_options, options_schema, options)
+  check_places(where, routee_options, options_schema, options, 3)
   local values = check.options(where, options, options_schema, 3)
   check_bounds(where, values.resizer, 3)
   values.size = check.argument(where, "size", size, size_rule, 3)
-  if values.size > MAX_SIZE then
-    check.fail(where, ("size must be at most %d (got %d)"):format(MAX_SIZE, values.size), 3)
-  end
   values.routee = recipe.of(where, routee, routee_options, 3)
   values.depth = (values.routee.depth or 0) + 1
   if values.depth > MAX_DEPTH then

@@ -47,7 +47,8 @@ local hooks_schema = {
   drain_children = check.boolean { default = false },
 }
 
-local options_schema = {
+--- The options of `spawn`.
+recipe.options = {
   mailbox = check.record {
     capacity = check.any(),
     overflow = check.any(),
@@ -115,7 +116,7 @@ end
 function recipe.of(where, behavior, options, level)
   local base = from_behavior(where, behavior, level + 1)
   if options == nil then return base end
-  local values = check.options(where, options, options_schema, level + 1)
+  local values = check.options(where, options, recipe.options, level + 1)
   local made = copy(base)
   made.own = values.supervisor_strategy or base.own
   made.stash_capacity = values.stash_capacity or base.stash_capacity

@@ -31,8 +31,6 @@ local strategy_rule = check.func()
 
 local key_rule = check.func { required = true }
 
-local pool_schema = pool.options {}
-
 local hashing_schema = pool.options { hash_key = key_rule }
 
 --- Every routee in turn.  (RTR-6)
@@ -44,7 +42,7 @@ local hashing_schema = pool.options { hash_key = key_rule }
 ---@raise OptionsError at the caller's line
 function Router.round_robin(size, routee, routee_options, pool_options)
   local made = pool.make("Router.round_robin", "round_robin", size, routee, routee_options,
-    pool_schema, pool_options)
+    pool.plain, pool_options)
   return made
 end
 
@@ -56,7 +54,7 @@ end
 ---@return troupe.RouterBehavior
 ---@raise OptionsError at the caller's line
 function Router.random(size, routee, routee_options, pool_options)
-  local made = pool.make("Router.random", "random", size, routee, routee_options, pool_schema,
+  local made = pool.make("Router.random", "random", size, routee, routee_options, pool.plain,
     pool_options)
   return made
 end
@@ -69,7 +67,7 @@ end
 ---@return troupe.RouterBehavior
 ---@raise OptionsError at the caller's line
 function Router.broadcast(size, routee, routee_options, pool_options)
-  local made = pool.make("Router.broadcast", "broadcast", size, routee, routee_options, pool_schema,
+  local made = pool.make("Router.broadcast", "broadcast", size, routee, routee_options, pool.plain,
     pool_options)
   return made
 end
@@ -85,7 +83,7 @@ end
 ---@raise OptionsError at the caller's line
 function Router.smallest_mailbox(size, routee, routee_options, pool_options)
   local made = pool.make("Router.smallest_mailbox", "smallest_mailbox", size, routee,
-    routee_options, pool_schema, pool_options)
+    routee_options, pool.plain, pool_options)
   return made
 end
 
@@ -103,7 +101,7 @@ end
 ---@raise OptionsError at the caller's line
 function Router.custom(size, routee, strategy, routee_options, pool_options)
   check.argument("Router.custom", "strategy", strategy, strategy_rule, 2)
-  local made = pool.make("Router.custom", "custom", size, routee, routee_options, pool_schema,
+  local made = pool.make("Router.custom", "custom", size, routee, routee_options, pool.plain,
     pool_options)
   made.strategy = strategy
   return made
