@@ -1,5 +1,5 @@
-/* Hashes for consistent hashing. Where a key belongs may not change from one version to the next, so
- * neither may these. */
+/* Hashes, for consistent hashing above all. Where a key belongs may not change from one version to the
+ * next, so neither may these. */
 #ifndef TP_HASH_H
 #define TP_HASH_H
 

@@ -3,19 +3,14 @@
 #include <string.h>
 
 #include "alloc.h"
+#include "hash.h"
 #include "system.h"
 
 enum { FIRST_BUCKETS = 16 };
 
-/* FNV-1a over the name, begun from the parent's uid (Fowler, Noll, Vo). */
-static uint64_t hash(const tp_actor *parent, const char *name, size_t length) {
-  uint64_t h = (0xcbf29ce484222325u ^ (parent == NULL ? 0 : parent->ref.uid)) * 0x100000001b3u;
-  for (size_t i = 0; i < length; i++) h = (h ^ (unsigned char)name[i]) * 0x100000001b3u;
-  return h ^ (h >> 32);
-}
-
 static tp_actor **bucket_of(tp_names *t, const tp_actor *parent, const char *name, size_t length) {
-  return &t->buckets[hash(parent, name, length) & (t->size - 1)];
+  uint64_t uid = parent == NULL ? 0 : parent->ref.uid;
+  return &t->buckets[tp_hash_mix(tp_hash(name, length) ^ uid) & (t->size - 1)];
 }
 
 static void insert(tp_names *t, tp_actor *a) {
