@@ -40,10 +40,13 @@ typedef struct tp_gather {
   bool late;    /* the deadline has passed */
 } tp_gather;
 
-/* Asks the routees of a router that gathers for `e` (taken). */
+/* Asks the routees of a router that gathers for `e` (taken). The sender gets one answer, maybe before
+ * this returns: that there are no routees, or no memory, is one, and leaves nothing behind. Without a
+ * sender nobody is asked (SG-4). */
 void tp_gather_start(tp_actor *router, tp_envelope *e);
 
-/* A leg has an outcome, and is settled. */
+/* A leg has an outcome, and is settled. This may end the gather and free it, and the leg too: whoever
+ * goes on with `leg` must hold a count, and find `leg->gather` NULL when that has ended. */
 void tp_gather_leg_settled(tp_slot *leg);
 
 /* The deadline, or the time to ask one more, of the gather with this timer has come. */
@@ -62,7 +65,8 @@ void tp_gathers_forget(tp_actor *router);
 /* For streams. A leg of `g` that has not been asked, counted by the list; NULL when memory is out. */
 tp_slot *tp_gather_open_leg(tp_gather *g, tp_ref *routee, bool cancels);
 
-/* Tells the leg's routee the message (borrowed). What cannot be told fails the leg. */
+/* Tells the leg's routee the message (borrowed). What cannot be told fails the leg, with all
+ * that tp_gather_leg_settled says; a gather that is `asking` goes on. */
 void tp_gather_ask(tp_slot *leg, tp_value message);
 
 /* The deadline has passed: a leg that is open fails, and is cancelled if it is to be. */

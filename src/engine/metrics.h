@@ -18,7 +18,8 @@ static inline void tp_count_routed(tp_system *s, tp_routing routing) {
   if (s->metrics != NULL) s->metrics->routed[routing]++;
 }
 
-/* A message has become a dead letter; `reason` is one of tp_dead_letter_reasons. */
+/* A message has become a dead letter; `reason` is one of tp_dead_letter_reasons. Another one is a mistake
+ * of the engine, which an assertion catches; without assertions it is not counted. */
 void tp_count_dead_letter(tp_system *s, const char *reason);
 
 /* A scatter has ended `latency` after it began. */

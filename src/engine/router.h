@@ -48,7 +48,8 @@ int tp_router_new(tp_actor *a);
 /* Finds the routees of a new incarnation. TP_ENOMEM. */
 int tp_router_fill(tp_actor *a);
 
-/* The routee at that place gets no more mail from here on; the turns stay where they are. */
+/* The routee at that place gets no more mail from here on; the turns stay where they are. This lets go
+ * of the routee's ref, which may free it, and does no more: nobody is told, no actor is stopped. */
 void tp_router_drop(tp_router *r, uint32_t at);
 void tp_router_drop_all(tp_router *r);
 
@@ -62,10 +63,12 @@ bool tp_router_route(tp_actor *a, tp_job *job, tp_envelope *e);
 /* What was asked has raised: that one message is lost (RTR-11). Takes reason and trace. */
 void tp_router_strategy_failed(tp_job *job, tp_value reason, tp_value trace);
 
-/* The incarnation ends: open gathers fail (SG-8), the routees are forgotten. */
+/* The incarnation ends: open gathers fail (SG-8), the routees are forgotten. It is a router still, which
+ * tp_router_fill may begin anew; closing one that is closed does nothing. */
 void tp_router_close(tp_actor *a);
 
-/* Frees what makes it a router, without telling anybody. */
+/* Frees what makes it a router, closed or not, without telling anybody: who waits for an open gather is
+ * left to its own time-out. Once only. */
 void tp_router_free(tp_actor *a);
 
 #endif
