@@ -59,12 +59,11 @@ static uint32_t highest_score(tp_actor *router) {
 }
 
 tp_pick *tp_strategy_pick(tp_routing routing) {
-  static tp_pick *const picks[] = {
+  static tp_pick *const picks[TP_ROUTINGS] = {
       [TP_ROUTE_ROUND_ROBIN] = round_robin,
       [TP_ROUTE_RANDOM] = any,
       [TP_ROUTE_SMALLEST_MAILBOX] = smallest_mailbox,
       [TP_ROUTE_CONSISTENT_HASHING] = highest_score,
-      [TP_ROUTE_SCATTER_GATHER] = NULL,
   };
   return picks[routing];
 }

@@ -1,5 +1,6 @@
 /* How a router picks one routee. Each strategy is a function from a pool that is not empty to an
- * index; adding one is writing one and naming it in strategy.c's table. */
+ * index, named in the table of strategy.c. Where else a new one needs a line says
+ * docs/architecture.md. */
 #ifndef TP_STRATEGY_H
 #define TP_STRATEGY_H
 
