@@ -328,13 +328,6 @@ describe("groups", function()
       assert.are.equal(1, #group:ask(GetRoutees))
     end)
 
-    it("RTR-17 guardians, who ignore mail", function()
-      local group = spawn(Router.group("broadcast", { "/", "/user", "/system" }))
-
-      local _, err = group:ask("hello")
-
-      assert.is_true(troupe.is_error(err, "NoRouteesError"))
-    end)
   end)
 
   describe("own nobody:", function()
@@ -441,6 +434,20 @@ describe("groups", function()
       raised_here(function() Router.group("random") end)
     end)
 
+    it("RTR-17 no list that it does not say the flaw of", function()
+      local many = {}
+      for i = 1, 1000001 do many[i] = "/user/a" end
+      for given, flaw in pairs {
+        [{}] = "(got an empty one)",
+        [{ [2] = "/user/a" }] = "(got a table with holes or other keys)",
+        [many] = "(got 1000001 of them)",
+        [7] = "(got 7)",
+      } do
+        local text = raised_here(function() Router.group("random", given) end)
+        assert.matches("from 1 to 1000000 of them " .. flaw, text, 1, true)
+      end
+    end)
+
     it("RTR-17 no member that is neither an actor's ref nor its path", function()
       local a = recorder("a")
       local reply_ref
@@ -450,10 +457,23 @@ describe("groups", function()
 
       for _, member in ipairs {
         7, true, {}, echo, "", "a", "user/a", "troupe://demo", "/user/*", "/user/a?", reply_ref,
+        "/usr/a", "/user/./a", "/user/$mine", "/user/a\\b", "/user/a\0", "/user/" .. ("a"):rep(256),
       } do
         local text = raised_here(function() Router.group("random", { a, member }) end)
         assert.matches("Router.group: routees[2] must be the ref of an actor or its path", text, 1,
           true)
+      end
+    end)
+
+    it("RTR-17 no guardian, who ignores mail", function()
+      local guardian
+      spawn(function(actor) guardian = actor.parent end):tell("hello")
+      kit():settle()
+
+      for _, member in ipairs { "/", "//", "/user", "/user/", "/system", guardian,
+        guardian.path } do
+        local text = raised_here(function() Router.group("random", { member }) end)
+        assert.matches("routees%[1%] must be .*, and no guardian", text)
       end
     end)
 

@@ -1,6 +1,7 @@
 --- The members of a group: actors that exist, by ref or by path.  (RTR-17)
 local check = require "troupe.check"
 local core = require "troupe.core"
+local path = require "troupe.path"
 local pattern = require "troupe.pattern"
 
 local group = {}
@@ -9,33 +10,42 @@ local group = {}
 
 local MAX_SIZE = 1000000
 
-local function is_list(value)
+-- What was given in place of a list of members, or nil.
+local function flaw(value)
+  if type(value) ~= "table" then return check.show(value) end
   local length = 0
   for _ in next, value do length = length + 1 end
+  if length == 0 then return "an empty one" end
+  if length > MAX_SIZE then return ("%d of them"):format(length) end
   for i = 1, length do
-    if rawget(value, i) == nil then return false end
+    if rawget(value, i) == nil then return "a table with holes or other keys" end
   end
-  return length > 0 and length <= MAX_SIZE
 end
 
-local list_rule = {
-  expected = "a list of refs and paths, one at least",
-  test = function(value) return type(value) == "table" and is_list(value), value end,
-}
+-- Whether an actor other than a guardian may be there: somewhere below /user or /system. Names that
+-- begin with "$" are those of actors that were given none.
+local function may_exist(short)
+  local top, rest = short:match("^/+([^/]+)/+([^/].*)$")
+  if top ~= "user" and top ~= "system" then return false end
+  for name in rest:gmatch("[^/]+") do
+    if not name:find("^%$%d+$") and not path.check_name(name) then return false end
+  end
+  return true
+end
 
--- A ref, or a path without its system; and the name of the system, where the path tells it.
+-- A ref, or a path without its system; and the name of the system, where that is known. Nil for
+-- what can be no member.
 local function read_member(value)
-  if core.is_ref(value) then return core.is_actor(value) and value, core.ref_system(value).name end
-  local short, system_name = pattern.split(value)
-  if short and not pattern.is_wild(short) then return short, system_name end
+  local is_ref = core.is_ref(value)
+  if is_ref and not core.is_actor(value) then return nil end
+  local short, system_name = pattern.split(is_ref and core.ref_path(value) or value)
+  if not short or not may_exist(short) then return nil end
+  return is_ref and value or short, system_name
 end
 
 local member_rule = {
-  expected = 'the ref of an actor or its path, such as "/user/a"',
-  test = function(value)
-    local member = read_member(value)
-    return member ~= nil and member ~= false, value
-  end,
+  expected = 'the ref of an actor or its path, such as "/user/a", and no guardian',
+  test = function(value) return read_member(value) ~= nil, value end,
 }
 
 --- Checks the members of a group and gives them as the core reads them: refs, and paths without
@@ -47,7 +57,11 @@ local member_rule = {
 ---@return string? system_name  the one they are all of, as far as they tell
 ---@raise OptionsError
 function group.read(where, routees, level)
-  check.argument(where, "routees", routees, list_rule, level + 1)
+  local got = flaw(routees)
+  if got then
+    local message = "routees must be a list of refs and paths, from 1 to %d of them (got %s)"
+    check.fail(where, message:format(MAX_SIZE, got), level + 1)
+  end
   local members, system_name = {}, nil
   for i = 1, #routees do
     local given = rawget(routees, i)
@@ -63,7 +77,9 @@ function group.read(where, routees, level)
   return members, system_name
 end
 
--- The first member that is not of a system, or nil.
+---@param made troupe.Recipe
+---@param system troupe.System
+---@return (troupe.Ref | string)?  the first member that is not of the system
 local function stranger(made, system)
   if made.system_name and made.system_name ~= system.name then return made.members[1] end
   for _, member in ipairs(made.members) do
@@ -73,7 +89,7 @@ end
 
 --- Why a system cannot spawn from a recipe: a group in it has members of another system. Nil when
 --- it can.
----@param made table
+---@param made troupe.Recipe?
 ---@param system troupe.System
 ---@return string?
 function group.refusal(made, system)

@@ -18,6 +18,13 @@ local recipe = {}
 ---@alias troupe.Receive fun(actor: troupe.Actor, message: any)
 ---@alias troupe.Behavior troupe.Receive | troupe.Hooks | troupe.RouterBehavior
 
+---@class troupe.Recipe  what the core reads, among it:
+---@field receive? troupe.Receive
+---@field routing? string  of a router
+---@field routee? troupe.Recipe  of a pool
+---@field members? (troupe.Ref | string)[]  of a group
+---@field system_name? string  of a group: whose members these are, where that is known
+
 ---@alias troupe.Overflow "drop-head" | "drop-lowest" | "drop-new" | "reject"
 
 ---@class troupe.MailboxOptions  (MBX-2, MBX-3, MBX-7)
@@ -111,7 +118,7 @@ end
 ---@param behavior any
 ---@param options any      troupe.SpawnOptions, or nil
 ---@param level integer    as in `error`
----@return table recipe
+---@return troupe.Recipe
 ---@raise OptionsError
 function recipe.of(where, behavior, options, level)
   local base = from_behavior(where, behavior, level + 1)
