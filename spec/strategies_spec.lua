@@ -362,6 +362,15 @@ describe("routing strategies", function()
       { "an empty list", function() return {} end },
       { "an empty iterator", function() return function() end end },
     } do
+      it("RTR-10 has an ask of the message time out for " .. entry[1], function()
+        local pool = pool_with({}, entry[2])
+
+        local _, err = pool:ask("a", 70)
+
+        assert.is_true(troupe.is_error(err, "AskTimeoutError"), tostring(err))
+        assert.are.equal(70, kit():now())
+      end)
+
       it("RTR-10 drops the message in silence for " .. entry[1], function()
         local seen = {}
         local pool = pool_with(seen, entry[2])
