@@ -52,6 +52,10 @@ describe("routers", function()
         assert.are.equal("a", (pool:ask("a")))
       end)
 
+      it("RTR-1 " .. name .. " gives what says which router it is", function()
+        assert.are.equal("Router." .. name .. "(2)", tostring(make(2, echo)))
+      end)
+
       it("RTR-1 " .. name .. " takes a table of hooks for its routees", function()
         local pool = spawn(make(2, {
           pre_start = function(actor) actor.greeting = "hello, " end,

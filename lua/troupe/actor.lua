@@ -21,15 +21,18 @@ local timers = require "troupe.timers"
 ---@field cancelled fun(self: troupe.Actor): boolean  the answer to the request in hand is not
 ---  wanted any more (SG-14)
 ---@field stash fun(self: troupe.Actor)        sets the message in hand aside (STASH-1)
----@field unstash_all fun(self: troupe.Actor)  puts all that is aside back in front
+---@field unstash_all fun(self: troupe.Actor)  puts all that is aside back in front (STASH-1)
 ---@field set_receive_timeout fun(self: troupe.Actor, ms: number?)  tells it troupe.ReceiveTimeout
 ---  after `ms` without user mail, again and again; nil: no more (TMR-7)
 ---@field forward fun(self: troupe.Actor, ref: troupe.Ref, most: integer?)  tells it the message in
 ---  hand, or dead-letters that when `most` messages wait there (TELL-3)
----@field watch fun(self: troupe.Actor, ref: troupe.Ref): troupe.Ref  (WATCH-1)
----@field watch_with fun(self: troupe.Actor, ref: troupe.Ref, message: any): troupe.Ref
----@field unwatch fun(self: troupe.Actor, ref: troupe.Ref)
----@field stop fun(self: troupe.Actor, child?: troupe.Ref)  itself when done; a child at once
+---@field watch fun(self: troupe.Actor, ref: troupe.Ref): troupe.Ref  tells it when that
+---  actor has stopped (WATCH-1)
+---@field watch_with fun(self: troupe.Actor, ref: troupe.Ref, message: any): troupe.Ref  the same,
+---  by that message (WATCH-3)
+---@field unwatch fun(self: troupe.Actor, ref: troupe.Ref)  takes that back (WATCH-2)
+---@field stop fun(self: troupe.Actor, child?: troupe.Ref)  itself when done; a child at
+---  once (STOP-2)
 local Actor = core.actor_methods
 
 -- What is built in besides methods; `ref` and `sender` are the core's.

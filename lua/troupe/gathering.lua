@@ -8,11 +8,11 @@ local pool = require "troupe.pool"
 local gathering = {}
 
 ---@class troupe.ScatterOptions : troupe.PoolOptions
----@field timeout_ms? number  of a whole scatter; default 4500, below the 5000 of `ask`
+---@field timeout_ms? number  of a whole scatter; default 4500, below the 5000 of `ask` (SG-6)
 ---@field cancel_losers? boolean  a request that is not wanted any more is withdrawn, or its
 ---  handler's wait ends (SG-14); default false: losers run on
 
----@class troupe.HedgedOptions : troupe.ScatterOptions  `delay_ms` or `percentile`
+---@class troupe.HedgedOptions : troupe.ScatterOptions  `delay_ms` or `percentile` (SG-15)
 ---@field delay_ms? number    how long an answer may take before the next routee is asked
 ---@field percentile? number  the same, as a share of the router's own latencies: between 0 and 1;
 ---  default 0.95; until 20 answers are known, only failures make it ask the next
@@ -20,10 +20,10 @@ local gathering = {}
 ---  share of the requests of the last ten seconds; default 0.1; 0: none, only failures make it ask
 ---  the next
 
----@class troupe.TailChoppingOptions : troupe.ScatterOptions
+---@class troupe.TailChoppingOptions : troupe.ScatterOptions  (SG-16)
 ---@field interval_ms? number  between two that are asked; default 10
 
----@class troupe.GatherOptions : troupe.ScatterOptions
+---@class troupe.GatherOptions : troupe.ScatterOptions  (SG-17)
 ---@field wait_for? integer | "majority" | "all"  replies that are needed; default "all"
 
 ---@class troupe.Reply

@@ -3,6 +3,11 @@ local check = require "troupe.check"
 
 local messages = {}
 
+---@class troupe.Message  one of the runtime's own, of which there is one only
+
+---@class troupe.Terminated
+---@field actor troupe.Ref  who has stopped
+
 -- What makes a message one of a kind is its metatable, so that `messages.is` knows it by that, and
 -- `troupe.core` does.
 messages.Signal = {
@@ -12,19 +17,21 @@ messages.Signal = {
 
 --- The kind of a death notice, which a watcher gets: a table with `actor`, who has stopped.
 --- (WATCH-1, WATCH-6)
+---@type table
 messages.Terminated = {
   __name = "troupe.Terminated",
   __tostring = function(self) return ("troupe.Terminated (%s)"):format(self.actor) end,
 }
 
 --- What an actor is told when it has had no user mail for as long as it asked for.  (TMR-7)
+---@type troupe.Message
 messages.ReceiveTimeout = setmetatable({}, {
   __name = "troupe.ReceiveTimeout",
   __tostring = function() return "troupe.ReceiveTimeout" end,
 })
 
 ---@param ref troupe.Ref
----@return { actor: troupe.Ref }
+---@return troupe.Terminated
 function messages.terminated(ref) return setmetatable({ actor = ref }, messages.Terminated) end
 
 --- Whether a message is of a kind of the runtime's own: `troupe.is(message, troupe.Terminated)`.
@@ -50,19 +57,22 @@ local function signal(code, name)
 end
 
 --- Stops the actor when it has handled the mail before it.  (STOP-1)
+---@type troupe.Message
 messages.PoisonPill = signal(0, "PoisonPill")
 
 --- Fails the actor in its turn.  (SUP-11)
+---@type troupe.Message
 messages.Kill = signal(1, "Kill")
 
 local by_code = { [0] = messages.PoisonPill, [1] = messages.Kill }
 
 --- The signal with that code of the engine's.
 ---@param code integer
----@return table
+---@return troupe.Message
 function messages.signal(code) return by_code[code] end
 
 --- Asks a router for the list of its routees.  (RTR-15)
+---@type troupe.Message
 messages.GetRoutees = setmetatable({ 0 }, {
   __name = "troupe.GetRoutees",
   __tostring = function() return "troupe.GetRoutees" end,

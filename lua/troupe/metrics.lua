@@ -370,7 +370,8 @@ local function same(a, b)
     and same_list(a.bounds, b.bounds)
 end
 
----@class troupe.Metrics
+---@class troupe.Metrics  of a system: what it counts, and counters, gauges and histograms of your
+---  own (MET-1, MET-2)
 ---@field private state troupe.SystemState
 ---@field private families table<string, troupe.Metric>  your own, by name
 local Metrics = { __name = "troupe.Metrics" }

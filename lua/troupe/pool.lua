@@ -7,7 +7,7 @@ local pool = {}
 ---@class troupe.PoolOptions
 ---@field on_routee_stop? "remove" | "keep" | "respawn"  default "remove": a routee that stopped
 ---  leaves the pool; "keep" dead-letters its share; "respawn" spawns it anew, at most 10 times a
----  minute
+---  minute (RTR-12)
 ---@field resizer? troupe.ResizerOptions  default: none, the size stays
 
 ---@class troupe.ResizerOptions  when a pool grows and shrinks, and by how much (RTR-18)

@@ -21,6 +21,7 @@ local recipe = {}
 ---@class troupe.Recipe  what the core reads, among it:
 ---@field receive? troupe.Receive
 ---@field routing? string  of a router
+---@field shown? string  of a router: what it is, for people
 ---@field routee? troupe.Recipe  of a pool
 ---@field members? (troupe.Ref | string)[]  of a group
 ---@field system_name? string  of a group: whose members these are, where that is known
@@ -41,7 +42,10 @@ local recipe = {}
 ---@field throughput? integer  messages it may handle in a turn; default: the system's
 
 --- The metatable of what router factories and `troupe.actor` give: read already.
-local Ready = { __name = "troupe.Behavior" }
+local Ready = {
+  __name = "troupe.Behavior",
+  __tostring = function(self) return self.shown or "troupe.Behavior" end,
+}
 
 local hooks_schema = {
   receive = check.func { required = true },

@@ -11,14 +11,15 @@ local recipe = require "troupe.recipe"
 
 local Router = {}
 
----@class troupe.RouterBehavior
+---@class troupe.RouterBehavior  a router to be spawned, many times too; its text is the factory
+---  and the size: "Router.round_robin(3)" (RTR-1)
 
----@class troupe.HashingOptions : troupe.PoolOptions
+---@class troupe.HashingOptions : troupe.PoolOptions  (RTR-16)
 ---@field hash_key troupe.HashKey  what gives the key of a message; it may not wait
 
 ---@alias troupe.HashKey fun(message: any): string | number | boolean
 
----@class troupe.RoutingState
+---@class troupe.RoutingState  (RTR-10)
 ---@field message_index integer  of the message, from 0
 ---@field message any
 ---@field depth fun(self: troupe.RoutingState, routee: troupe.Ref): number  messages that wait
