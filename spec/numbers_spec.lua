@@ -488,7 +488,7 @@ for _, factory in ipairs {
 } do
   add {
     id = "RTR-2", name = "size of " .. factory, where = "Router." .. factory, option = "size",
-    says = { "an integer of at least 1", "at most 1000000" }, fine = { "1", "3.0" },
+    says = "an integer from 1 to 1000000", fine = { "1", "3.0" },
     give = function(v) Router[factory](v, ignore) end,
     works = function(new, v) assert.are.equal(v, routees(new(), Router[factory](v, ignore))) end,
   }
@@ -496,7 +496,7 @@ end
 
 add {
   id = "RTR-2", name = "size of custom", where = "Router.custom", option = "size",
-  says = { "an integer of at least 1", "at most 1000000" }, fine = { "1", "3.0" },
+  says = "an integer from 1 to 1000000", fine = { "1", "3.0" },
   give = function(v) Router.custom(v, ignore, ignore) end,
   works = function(new, v)
     assert.are.equal(v, routees(new(), Router.custom(v, ignore, ignore)))
@@ -624,7 +624,7 @@ add_resizer_option {
 add {
   id = "RTR-2", name = "size of consistent_hashing", where = "Router.consistent_hashing",
   option = "size",
-  says = { "an integer of at least 1", "at most 1000000" }, fine = { "1", "3.0" },
+  says = "an integer from 1 to 1000000", fine = { "1", "3.0" },
   give = function(v) Router.consistent_hashing(v, ignore, { hash_key = ignore }) end,
   works = function(new, v)
     assert.are.equal(v, routees(new(), Router.consistent_hashing(v, ignore, { hash_key = ignore })))
