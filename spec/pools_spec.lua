@@ -714,6 +714,19 @@ describe("pools", function()
       assert.are.equal("3", numbers(pool))
     end)
 
+    it("RTR-18 stay as they are while the system terminates", function()
+      local started, handled = 0, 0
+      local pool = spawn(round_robin(1, {
+        pre_start = function() started = started + 1 end,
+        receive = function() handled = handled + 1 end,
+      }, { resizer = { lower_bound = 3 } }))
+
+      pool:tell("k")
+      kit().system:terminate()
+
+      assert.are.same({ 1, 1 }, { started, handled })
+    end)
+
     it("RTR-18 refuse an upper bound below the lower one", function()
       for _, resizer in ipairs { { lower_bound = 11 }, { lower_bound = 3, upper_bound = 2 } } do
         local text = raised_here(function() round_robin(1, ignore, { resizer = resizer }) end)
