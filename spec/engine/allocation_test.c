@@ -80,6 +80,10 @@ static void forward_to_b(host *h, tp_job *job) {
 
 static void decide_restart(host *h, tp_job *job) { host_decide(h, job, TP_DIRECTIVE_RESTART); }
 
+static void by_chance(host *h, tp_job *job) {
+  host_rank(h, job, (double)tp_random(job->system, 2));
+}
+
 static void pick_two(host *h, tp_job *job) {
   tp_ref *routees[3];
   size_t count = tp_routees(job->actor, routees, 3);
@@ -384,7 +388,7 @@ static void pools_that_are_resized(host *h) {
   ask_pool(h, r, 0);
   host_run(h);
   ask_pool(h, r, -3);
-  ask_pool(h, r, TP_ROUTEES_MAX);
+  ask_pool(h, r, TP_ROUTEES_MAX + 1);
   ask_pool(h, r, 0);
   host_tell(h, r, host_value(h, 9));
   host_advance(h, 50);
@@ -492,6 +496,36 @@ static void streams(host *h) {
   stream_from(h, host_spawn_spec(h, host_user(h), pool, NULL));
   stream_from(h, host_spawn(h, host_echo, NULL));
   stream_from(h, host_spawn(h, host_nothing, NULL));
+}
+
+/* Two pools that gather and cancel, of two pools each: their askers and streams are passed on. */
+static void pools_of_pools(host *h) {
+  static const tp_routing kinds[] = {TP_ROUTE_BROADCAST, TP_ROUTE_CUSTOM, TP_ROUTE_FIRST_COMPLETED};
+  want_everything(h);
+  for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+    tp_gathering how = {.timeout = 25 * MS, .cancel_losers = true};
+    tp_behavior *routee =
+        host_behavior(h, (tp_behavior_spec){.receive = host_code(h, sleep_and_reply),
+                                            .priority = host_code(h, by_chance),
+                                            .capacity = 1,
+                                            .overflow = TP_OVERFLOW_DROP_LOWEST});
+    if (routee == NULL) continue;
+    tp_behavior_spec inner = {.routing = kinds[i],
+                              .size = 2,
+                              .gathering = how,
+                              .strategy = host_code(h, pick_two),
+                              .routee = routee};
+    tp_behavior_spec outer = {.routing = TP_ROUTE_FIRST_COMPLETED,
+                              .size = 2,
+                              .gathering = how,
+                              .routee = host_behavior(h, inner)};
+    if (outer.routee == NULL) continue;
+    tp_ref *r = host_spawn_spec(h, host_user(h), outer, NULL);
+    for (int n = 0; n < 3; n++) host_ask(h, r, host_value(h, n), 1000);
+    stream_from(h, r);
+    stop(r);
+    host_advance(h, 50);
+  }
 }
 
 static void failing_scatters(host *h) {
@@ -620,6 +654,7 @@ int main(void) {
       SCENARIO("SUP-12 failing scatters survive a lack of memory", failing_scatters),
       SCENARIO("SUP-12 hedged requests and quorums survive a lack of memory", gathers),
       SCENARIO("SUP-12 streams survive a lack of memory", streams),
+      SCENARIO("SUP-12 pools of pools survive a lack of memory", pools_of_pools),
       SCENARIO("SUP-12 stashes survive a lack of memory", stashes),
       SCENARIO("SUP-12 watches survive a lack of memory", watches),
       SCENARIO("SUP-12 receive timeouts survive a lack of memory", receive_timeouts),
