@@ -19,8 +19,8 @@ local path = require "troupe.path"
 ---@field await_stop fun(self: troupe.Ref, timeout_ms: number): true?, troupe.Error?  (WATCH-5)
 
 ---@alias troupe.Gather fun(): troupe.Ref?, any, any  waits for the next reply: who, and what, or
----  nil and the failure; nil when there are no more; nil, nil and an error when it could not wait on.
----  Its `__close` ends it
+---  nil and the failure; nil when there are no more; nil, nil and an error when it could not wait
+---  on. Its `__close` ends it
 
 local fields = {
   path = function(ref) return path.of(core.ref_path(ref)) end,
