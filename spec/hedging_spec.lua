@@ -282,6 +282,27 @@ describe("asking one after another", function()
       assert.is_true(slowest <= 45, slowest) -- a delay of 20 at most, and an answer
     end)
 
+    it("SG-15 measures what hedges win while that is rare, be it several in a row", function()
+      local asked, is_late = 0, false
+      local pool = spawn(Router.hedged(2, function(actor)
+        asked = asked + 1
+        local who, first = actor.sender, asked == 1
+        local took = is_late and (first and 1000 or 40) or 10
+        kit().system:schedule_once(took, function() who:tell(true) end)
+      end, { percentile = 0.95, max_extra_load = 10 }))
+      for n = 1, 1000 do -- the last six of each hundred are late
+        is_late, asked = n % 100 > 93, 0
+        pool:ask("k")
+      end
+      is_late, asked = true, 0
+      local before = kit():now()
+
+      pool:ask("k")
+
+      local delay = kit():now() - before - 40
+      assert.is_true(delay > 40, delay)
+    end)
+
     it("SG-15 saves up tokens of ten to twenty seconds for when a routee pauses", function()
       local cases = { -- requests, 9 ms apart; the quiet time before the pause; hedges in it
         { requests = 1000, quiet = 0, hedges = 50 + 3 },
