@@ -664,6 +664,22 @@ describe("routers", function()
       end)
     end
 
+    it("RTR-12 takes nobody's turn when it comes back under respawn", function()
+      local got = {}
+      local pool = spawn(Router.round_robin(3, function(actor)
+        got[#got + 1] = actor.name
+        actor:stop()
+      end, nil, { on_routee_stop = "respawn" }), "workers")
+
+      for i = 1, 6 do
+        pool:tell(i)
+        kit():settle()
+      end
+
+      assert.are.same({ "routee-1", "routee-2", "routee-3", "routee-1", "routee-2", "routee-3" },
+        got)
+    end)
+
     it("RTR-12 comes back again and again under respawn", function()
       local starts = 0
       local pool = spawn(Router.round_robin(1, {
