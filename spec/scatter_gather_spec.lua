@@ -309,6 +309,21 @@ describe("scatter/gather", function()
       assert.are.equal(tostring(other.path), tostring(warnings()[1].path))
     end)
 
+    it("SG-4 does not warn of a warning that it was told of", function()
+      local pool = spawn(first_completed(1, mute))
+      local told = 0
+      kit().system.events:subscribe(pool, "warning")
+      kit().system.events:subscribe(function()
+        told = told + 1
+        if told == 10 then pool:stop() end
+      end, "warning")
+
+      pool:tell("bare")
+      kit():settle()
+
+      assert.are.equal(1, told)
+    end)
+
     it("SG-4 disturbs neither the router nor the scatters that are open", function()
       local starts = 0
       local pool = replicas(2, {

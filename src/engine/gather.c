@@ -445,6 +445,7 @@ static bool has_reply_target(tp_actor *router, const tp_envelope *e) {
   bool answers = e->message.type == TP_FAULT;
   if (e->sender != NULL && e->sender != &router->ref && !answers) return true;
   tp_count(router->ref.system, TP_COUNT_GATHER_NO_REPLY_TARGET);
+  if ((e->message.flags & TP_UNLAMENTED) != 0) return false; /* an event: that would be one more */
   tp_events_publish(
       router->ref.system,
       &(tp_event){.kind = TP_EVENT_WARNING, .code = "no-reply-target", .subject = &router->ref});
