@@ -11,8 +11,6 @@
 #include "system.h"
 #include "value.h"
 
-static tp_slot *leg_at(tp_link *l) { return TP_CONTAINER(l, tp_slot, open); }
-
 static const tp_gathering *settings(const tp_gather *g) {
   return &tp_router_spec(g->router)->gathering;
 }
@@ -48,7 +46,7 @@ void tp_gather_expire_leg(tp_slot *leg) {
 
 void tp_gather_release_legs(tp_gather *g, bool cancel) {
   while (!tp_list_empty(&g->legs)) {
-    tp_slot *leg = leg_at(g->legs.next);
+    tp_slot *leg = tp_leg_at(g->legs.next);
     bool lost = cancel && !leg->settled && leg->cancels;
     tp_list_remove(&leg->open);
     leg->settled = true; /* late replies vanish (SG-3) */
@@ -123,9 +121,9 @@ static bool has_failed(const tp_slot *leg) { return leg->settled && leg->outcome
 static void put_members(const tp_gather *g, tp_fault *f) {
   uint32_t i = 0;
   for (tp_link *l = g->legs.next; l != &g->legs; l = l->next) {
-    if (!has_failed(leg_at(l))) continue;
-    tp_fault_put(f, i++, leg_at(l)->outcome.value);
-    leg_at(l)->outcome.value = tp_nil();
+    if (!has_failed(tp_leg_at(l))) continue;
+    tp_fault_put(f, i++, tp_leg_at(l)->outcome.value);
+    tp_leg_at(l)->outcome.value = tp_nil();
   }
 }
 
@@ -135,9 +133,9 @@ static tp_value failed_routees(const tp_gather *g) {
   if (b == NULL) return tp_nil();
   uint32_t i = 0;
   for (tp_link *l = g->legs.next; l != &g->legs; l = l->next) {
-    if (!has_failed(leg_at(l))) continue;
-    tp_ref_retain(leg_at(l)->target);
-    b->item[i++] = (tp_value){.type = TP_REF, .as.ref = leg_at(l)->target};
+    if (!has_failed(tp_leg_at(l))) continue;
+    tp_ref_retain(tp_leg_at(l)->target);
+    b->item[i++] = (tp_value){.type = TP_REF, .as.ref = tp_leg_at(l)->target};
   }
   return tp_bundle_as_value(b);
 }
@@ -173,7 +171,7 @@ static void answer_with_list(tp_gather *g) {
   b->pairs = true;
   uint32_t i = 0;
   for (tp_link *l = g->legs.next; l != &g->legs; l = l->next) {
-    tp_slot *leg = leg_at(l);
+    tp_slot *leg = tp_leg_at(l);
     if (!has_replied(leg)) continue;
     tp_ref *from = who_replied(leg);
     tp_ref_retain(from);
@@ -197,8 +195,8 @@ static void answer_with_reply(tp_gather *g, tp_slot *leg) {
 
 static tp_slot *first_reply(tp_gather *g) {
   tp_link *l = g->legs.next;
-  while (!has_replied(leg_at(l))) l = l->next;
-  return leg_at(l);
+  while (!has_replied(tp_leg_at(l))) l = l->next;
+  return tp_leg_at(l);
 }
 
 static void succeed(tp_gather *g) {
@@ -283,7 +281,7 @@ static void ask_one(tp_gather *g) {
       return;
     }
   } else {
-    leg = leg_at(g->unasked);
+    leg = tp_leg_at(g->unasked);
     g->unasked = g->unasked->next;
   }
   g->asked++;
@@ -349,7 +347,7 @@ void tp_gather_expire(tp_timer *t) {
   ask_no_more(g);
   g->late = g->asking = true;
   g->timed_out = g->asked - g->failed - g->replied;
-  for (tp_link *l = g->legs.next; l != &g->legs; l = l->next) tp_gather_expire_leg(leg_at(l));
+  for (tp_link *l = g->legs.next; l != &g->legs; l = l->next) tp_gather_expire_leg(tp_leg_at(l));
   g->asking = false;
   look_at(g);
 }

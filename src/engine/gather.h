@@ -40,6 +40,9 @@ typedef struct tp_gather {
   bool late;    /* the deadline has passed */
 } tp_gather;
 
+/* The leg whose link in the list of a gather is `l`. */
+static inline tp_slot *tp_leg_at(tp_link *l) { return TP_CONTAINER(l, tp_slot, open); }
+
 /* Asks the routees of a router that gathers for `e` (taken). The sender gets one answer, maybe before
  * this returns: that there are no routees, or no memory, is one, and leaves nothing behind. Without a
  * sender nobody is asked (SG-4). */

@@ -216,11 +216,9 @@ int tp_ask(tp_ref *target, tp_value message, tp_time timeout, tp_ref **out) {
   return TP_OK;
 }
 
-bool tp_slot_settled(const tp_ref *slot) { return ((const tp_slot *)(const void *)slot)->settled; }
+bool tp_slot_settled(const tp_ref *slot) { return tp_slot_look(slot)->settled; }
 
-tp_outcome tp_slot_outcome(const tp_ref *slot) {
-  return ((const tp_slot *)(const void *)slot)->outcome;
-}
+tp_outcome tp_slot_outcome(const tp_ref *slot) { return tp_slot_look(slot)->outcome; }
 
 void tp_slot_notify(tp_ref *ref, void *token) {
   tp_slot *slot = tp_slot_of(ref);

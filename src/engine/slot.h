@@ -45,6 +45,10 @@ typedef struct tp_slot {
 
 static inline tp_slot *tp_slot_of(tp_ref *r) { return (tp_slot *)(void *)r; }
 
+static inline const tp_slot *tp_slot_look(const tp_ref *r) {
+  return (const tp_slot *)(const void *)r;
+}
+
 /* An open slot with a deadline; `target` borrowed, or NULL. NULL when memory is out. */
 tp_slot *tp_slot_open(tp_system *s, tp_ref *target, tp_time timeout);
 
@@ -68,8 +72,7 @@ void tp_slot_cancel(tp_slot *slot);
 
 /* Whether `sender` (or NULL) has been cancelled. */
 static inline bool tp_slot_is_cancelled(const tp_ref *sender) {
-  return sender != NULL && sender->kind == TP_REF_SLOT &&
-         ((const tp_slot *)(const void *)sender)->cancelled;
+  return sender != NULL && sender->kind == TP_REF_SLOT && tp_slot_look(sender)->cancelled;
 }
 
 /* A job of an actor begins to wait with a request in hand, or goes on. */

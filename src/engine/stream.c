@@ -17,8 +17,6 @@ struct tp_stream {
 
 static tp_stream *stream_of(tp_gather *g) { return (tp_stream *)(void *)g; }
 
-static tp_slot *leg_at(tp_link *l) { return TP_CONTAINER(l, tp_slot, open); }
-
 /* ---- Life ------------------------------------------------------------------------------- */
 
 /* A settled leg leaves the stream. */
@@ -30,7 +28,7 @@ static void drop(tp_slot *leg) {
 }
 
 static void release_answered(tp_stream *st) {
-  while (!tp_list_empty(&st->answered)) drop(leg_at(st->answered.next));
+  while (!tp_list_empty(&st->answered)) drop(tp_leg_at(st->answered.next));
 }
 
 /* Nothing more will come, and nothing is held any more but the struct. */
@@ -109,7 +107,7 @@ static void serve(tp_stream *st) {
       finish(st, true);
       tp_slot_settle(&waiter->ref, tp_nil(), false, NULL);
     } else {
-      hand_over(leg_at(st->answered.next), waiter);
+      hand_over(tp_leg_at(st->answered.next), waiter);
     }
   }
   tp_ref_release(&waiter->ref);
@@ -127,7 +125,7 @@ void tp_stream_expire(tp_gather *g) {
   g->late = true;
   for (tp_link *l = g->legs.next, *next; l != &g->legs; l = next) {
     next = l->next;
-    tp_gather_expire_leg(leg_at(l));
+    tp_gather_expire_leg(tp_leg_at(l));
   }
 }
 
@@ -156,7 +154,7 @@ void tp_stream_close(tp_stream *st) {
 
 bool tp_stream_asks(const tp_ref *sender) {
   if (sender == NULL || sender->kind != TP_REF_SLOT) return false;
-  const tp_slot *leg = (const tp_slot *)(const void *)sender;
+  const tp_slot *leg = tp_slot_look(sender);
   return leg->gather != NULL && leg->gather->router == NULL && !leg->gather->late;
 }
 
@@ -167,7 +165,7 @@ static tp_link *open_legs(tp_gather *g, tp_ref *const *routees, size_t count, bo
   for (size_t i = 0; i < count; i++) {
     if (tp_gather_open_leg(g, routees[i], cancels) != NULL) continue;
     while (g->legs.prev != last) {
-      tp_slot *leg = leg_at(g->legs.prev);
+      tp_slot *leg = tp_leg_at(g->legs.prev);
       tp_list_remove(&leg->open);
       tp_ref_release(&leg->ref);
     }
@@ -190,7 +188,7 @@ void tp_stream_spread(tp_envelope *e, tp_ref *const *routees, size_t count, bool
     leg->settled = true;
     for (; l != &g->legs; l = next) {
       next = l->next;
-      tp_gather_ask(leg_at(l), e->message);
+      tp_gather_ask(tp_leg_at(l), e->message);
     }
   }
   bool spent = leg->passed_on && leg->ref.count == 2; /* by the stream, and by `e` */
@@ -220,7 +218,7 @@ void tp_streams_terminate(tp_system *s) {
     tp_gather *g = TP_CONTAINER(l, tp_gather, link);
     for (tp_link *at = g->legs.next, *after; at != &g->legs; at = after) {
       after = at->next;
-      tp_slot_fail(&leg_at(at)->ref, "system-terminated");
+      tp_slot_fail(&tp_leg_at(at)->ref, "system-terminated");
     }
   }
 }
