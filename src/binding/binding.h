@@ -116,6 +116,23 @@ tpl_owned *tpl_own(tpl_host *h);
 /* Gives back what it holds, and itself; does nothing to NULL. */
 void tpl_disown(tpl_owned *o);
 
+/* What Lua holds of a timer or a gather. */
+typedef struct tpl_handle {
+  const void *magic;
+  tpl_host *host;
+  tpl_owned *owned; /* NULL after its finalizer */
+} tpl_handle;
+
+/* Pushes a handle that holds nothing yet, so that nothing is lost when making it raises, with the
+ * metatable that the core has at `place`. */
+tpl_handle *tpl_push_handle(lua_State *L, tpl_host *h, const void *magic, int place);
+
+/* What it owns; NULL after its finalizer, and when the host has been taken apart, which released it. */
+tpl_owned *tpl_held(const tpl_handle *handle);
+
+/* The finalizer of handles. */
+int tpl_handle_gc(lua_State *L);
+
 /* ---- Hosts ------------------------------------------------------------------------------ */
 
 /* Places on the stack of aux. */

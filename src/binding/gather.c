@@ -2,33 +2,16 @@
  * the next reply, and to be closed, which a `for` loop does however it is left (SG-18). */
 #include "binding.h"
 
-typedef struct handle {
-  const void *magic;
-  tpl_host *host;
-  tpl_owned *owned; /* its stream; NULL after its finalizer */
-} handle;
-
-static handle *check_handle(lua_State *L) {
-  handle *g = tpl_test(L, 1, &tpl_gather_magic, sizeof *g);
+static tpl_handle *check_handle(lua_State *L) {
+  tpl_handle *g = tpl_test(L, 1, &tpl_gather_magic, sizeof *g);
   if (g == NULL) tpl_misuse(L, "gather: call it on a gather (got %s)", luaL_typename(L, 1));
   return g;
 }
 
-/* NULL when the host has been taken apart, which released it, and after the finalizer. */
-static tp_stream *stream_of(const handle *g) {
-  return g->owned == NULL || g->host->system == NULL ? NULL : g->owned->stream;
-}
-
-/* A handle that holds nothing yet, so that nothing is lost when making it raises. */
-static handle *new_handle(lua_State *L, tpl_host *h) {
-  handle *g = lua_newuserdatauv(L, sizeof *g, 1);
-  *g = (handle){.magic = &tpl_gather_magic, .host = h};
-  tpl_set_metatable(L, TPL_CORE_GATHER_MT);
-  tpl_push_aux(L, h, TPL_SYSTEM); /* as with refs */
-  lua_setiuservalue(L, -2, 1);
-  g->owned = tpl_own(h);
-  if (g->owned == NULL) luaL_error(L, "not enough memory");
-  return g;
+/* NULL after its finalizer, and when the host has been taken apart. */
+static tp_stream *stream_of(const tpl_handle *g) {
+  const tpl_owned *owned = tpl_held(g);
+  return owned == NULL ? NULL : owned->stream;
 }
 
 /* ref:gather(message [, timeout_ms]) -> iterator, nil, nil, iterator (to be closed)        SG-18 */
@@ -40,7 +23,7 @@ int tpl_gather(lua_State *L) {
   tpl_check_wait(L, h, "gather");
   if (h->system == NULL) return tpl_misuse(L, "gather: the system has terminated");
   lua_settop(L, 2);
-  handle *g = new_handle(L, h);
+  tpl_handle *g = tpl_push_handle(L, h, &tpl_gather_magic, TPL_CORE_GATHER_MT);
   tp_value message = tpl_value(L, h, 2);
   tpl_set_now(h);
   if (tp_stream_open(target->ref, message, timeout, &g->owned->stream) != TP_OK) {
@@ -67,7 +50,7 @@ static int next_results(lua_State *L, tpl_host *h, tp_ref *slot) {
 }
 
 static int handle_next(lua_State *L) {
-  handle *g = check_handle(L);
+  tpl_handle *g = check_handle(L);
   tp_stream *st = stream_of(g);
   if (st == NULL) return 0;
   tpl_check_wait(L, g->host, "gather");
@@ -85,19 +68,12 @@ static int handle_close(lua_State *L) {
   return 0;
 }
 
-static int handle_gc(lua_State *L) {
-  handle *g = lua_touserdata(L, 1);
-  if (g->host->system != NULL) tpl_disown(g->owned); /* else the host has done it */
-  g->owned = NULL;
-  return 0;
-}
-
 void tpl_open_gather(lua_State *L, int core) {
   static const luaL_Reg functions[] = {
       {"__call", handle_next}, {"__close", handle_close}, {NULL, NULL}};
   lua_newtable(L);
   tpl_set_functions(L, core, functions);
-  lua_pushcfunction(L, handle_gc);
+  lua_pushcfunction(L, tpl_handle_gc);
   lua_setfield(L, -2, "__gc");
   lua_pushliteral(L, "troupe.gather");
   lua_setfield(L, -2, "__name");

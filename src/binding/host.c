@@ -151,6 +151,28 @@ void tpl_disown(tpl_owned *o) {
   free(o);
 }
 
+tpl_handle *tpl_push_handle(lua_State *L, tpl_host *h, const void *magic, int place) {
+  tpl_handle *handle = lua_newuserdatauv(L, sizeof *handle, 1);
+  *handle = (tpl_handle){.magic = magic, .host = h};
+  tpl_set_metatable(L, place);
+  tpl_push_aux(L, h, TPL_SYSTEM); /* as with refs */
+  lua_setiuservalue(L, -2, 1);
+  handle->owned = tpl_own(h);
+  if (handle->owned == NULL) luaL_error(L, "not enough memory");
+  return handle;
+}
+
+tpl_owned *tpl_held(const tpl_handle *handle) {
+  return handle->host->system == NULL ? NULL : handle->owned;
+}
+
+int tpl_handle_gc(lua_State *L) {
+  tpl_handle *handle = lua_touserdata(L, 1);
+  tpl_disown(tpl_held(handle));
+  handle->owned = NULL;
+  return 0;
+}
+
 /* Whoever still holds a ref holds one that is gone. */
 static void release_refs(tpl_host *h) {
   lua_pushnil(h->aux);

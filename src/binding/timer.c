@@ -1,35 +1,18 @@
 /* Timers as Lua sees them: a handle for each, and the map of an actor's keys to handles. */
 #include "binding.h"
 
-typedef struct handle {
-  const void *magic;
-  tpl_host *host;
-  tpl_owned *owned; /* its tick; NULL after its finalizer */
-} handle;
-
-static handle *check_handle(lua_State *L, const char *where) {
-  handle *t = tpl_test(L, 1, &tpl_timer_magic, sizeof *t);
+static tpl_handle *check_handle(lua_State *L, const char *where) {
+  tpl_handle *t = tpl_test(L, 1, &tpl_timer_magic, sizeof *t);
   if (t == NULL) {
     tpl_misuse(L, "%s: call it on a timer (got %s)", where, luaL_typename(L, 1));
   }
   return t;
 }
 
-/* The tick of a handle; NULL when the host has been taken apart, which released it. */
-static tp_tick *tick_of(const handle *t) {
-  return t->owned == NULL || t->host->system == NULL ? NULL : t->owned->tick;
-}
-
-/* A handle that holds nothing yet, so that nothing is lost when making it raises. */
-static handle *new_handle(lua_State *L, tpl_host *h) {
-  handle *t = lua_newuserdatauv(L, sizeof *t, 1);
-  *t = (handle){.magic = &tpl_timer_magic, .host = h};
-  tpl_set_metatable(L, TPL_CORE_TIMER_MT);
-  tpl_push_aux(L, h, TPL_SYSTEM); /* as with refs */
-  lua_setiuservalue(L, -2, 1);
-  t->owned = tpl_own(h);
-  if (t->owned == NULL) luaL_error(L, "not enough memory");
-  return t;
+/* NULL after its finalizer, and when the host has been taken apart. */
+static tp_tick *tick_of(const tpl_handle *t) {
+  const tpl_owned *owned = tpl_held(t);
+  return owned == NULL ? NULL : owned->tick;
 }
 
 static int push_started(lua_State *L, int status) {
@@ -48,7 +31,7 @@ static int core_timer_start(lua_State *L) {
   tp_time delay = tpl_check_duration(L, 4, false, "timers: delay");
   tp_time interval = tpl_check_duration(L, 5, false, "timers: interval");
   if (!tpl_is_current(L, 1, u)) return push_started(L, TP_ESTOPPED);
-  handle *t = new_handle(L, h);
+  tpl_handle *t = tpl_push_handle(L, h, &tpl_timer_magic, TPL_CORE_TIMER_MT);
   tp_value message = tpl_value(L, h, 2);
   tpl_set_now(h);
   return push_started(L, tp_timer_start(u->ref, message, repeat, delay, interval, &t->owned->tick));
@@ -60,7 +43,7 @@ static int core_schedule(lua_State *L) {
   tpl_host *h = tpl_check_host(L, 1, "schedule");
   tp_time delay = tpl_check_duration(L, 3, false, "schedule: delay");
   tp_time interval = tpl_check_duration(L, 4, false, "schedule: interval");
-  handle *t = new_handle(L, h);
+  tpl_handle *t = tpl_push_handle(L, h, &tpl_timer_magic, TPL_CORE_TIMER_MT);
   tp_value function = tpl_value_plain(L, h, 2);
   tpl_set_now(h);
   bool passive = lua_toboolean(L, 5);
@@ -83,13 +66,6 @@ static int core_timer_active(lua_State *L) {
   return 1;
 }
 
-static int handle_gc(lua_State *L) {
-  handle *t = lua_touserdata(L, 1);
-  if (t->host->system != NULL) tpl_disown(t->owned); /* else the host has done it */
-  t->owned = NULL;
-  return 0;
-}
-
 void tpl_open_timer(lua_State *L, int core) {
   static const luaL_Reg functions[] = {{"timer_start", core_timer_start},
                                        {"timer_active", core_timer_active},
@@ -98,7 +74,7 @@ void tpl_open_timer(lua_State *L, int core) {
   static const luaL_Reg methods[] = {{"cancel", handle_cancel}, {NULL, NULL}};
   tpl_set_functions(L, core, functions);
   lua_newtable(L);
-  lua_pushcfunction(L, handle_gc);
+  lua_pushcfunction(L, tpl_handle_gc);
   lua_setfield(L, -2, "__gc");
   lua_newtable(L);
   tpl_set_functions(L, core, methods);
