@@ -58,9 +58,9 @@ INST_BINDIR ?= $(PREFIX)/bin
 
 # --- flags: CFLAGS, CPPFLAGS and LDFLAGS are the user's; what the code needs is kept apart
 
-CFLAGS   ?= -O2 -g
+CFLAGS   ?= -O3 -g
 LIBFLAG  ?= -shared
-NEEDED   := -std=c11 -fPIC -fvisibility=hidden
+NEEDED   := -std=c11 -fPIC -fno-plt -fvisibility=hidden
 WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
             -Wcast-qual -Wconversion
 
@@ -73,7 +73,7 @@ can_lto = $(shell echo 'int x;' | $(CC) $(LTO) -Werror -shared -fPIC -xc - -o /d
 ifeq ($(FLAVOUR),release)
 FLAGS := -Werror -DNDEBUG $(can_lto)
 else ifeq ($(FLAVOUR),rock)
-FLAGS := -DNDEBUG $(can_lto)
+FLAGS := -DNDEBUG $(can_lto) $(patsubst -O2,-O3,$(filter -O2,$(CFLAGS))) # LuaRocks' -O2 is no wish
 else ifeq ($(FLAVOUR),asan)
 FLAGS := -Werror -O1 -fno-omit-frame-pointer -fsanitize=address,undefined \
          -fno-sanitize-recover=undefined

@@ -433,7 +433,7 @@ tp_value host_error(int64_t payload) {
 
 void host_text(const host *h, tp_value v, char *buffer, size_t size) {
   const char *mark = (v.flags & TP_IS_ERROR) != 0 && v.type != TP_FAULT ? "!" : "";
-  char name[128];
+  char name[96];
   switch ((tp_type)v.type) {
     case TP_NIL: snprintf(buffer, size, "nil%s", mark); break;
     case TP_BOOLEAN: snprintf(buffer, size, "%s%s", v.as.boolean ? "true" : "false", mark); break;

@@ -92,7 +92,10 @@ extern const char tpl_system_magic, tpl_ref_magic, tpl_task_magic, tpl_timer_mag
     tpl_gather_magic;
 
 /* The userdata at `index`, or NULL when it is not of that kind and size. */
-void *tpl_test(lua_State *L, int index, const void *magic, size_t size);
+static inline void *tpl_test(lua_State *L, int index, const void *magic, size_t size) {
+  const void **u = lua_touserdata(L, index); /* a light one has no length */
+  return u != NULL && lua_rawlen(L, index) == size && *u == magic ? u : NULL;
+}
 
 /* Gives the userdata on top of L the metatable that the core has at `place`. */
 void tpl_set_metatable(lua_State *L, int place);

@@ -67,11 +67,6 @@ tp_time tpl_nanoseconds(double ms) {
 const char tpl_system_magic = 's', tpl_ref_magic = 'r', tpl_task_magic = 't', tpl_timer_magic = 'w',
            tpl_gather_magic = 'g';
 
-void *tpl_test(lua_State *L, int index, const void *magic, size_t size) {
-  const void **u = lua_touserdata(L, index); /* a light one has no length */
-  return u != NULL && lua_rawlen(L, index) == size && *u == magic ? u : NULL;
-}
-
 void tpl_set_metatable(lua_State *L, int place) {
   lua_pushvalue(L, lua_upvalueindex(1));
   lua_getiuservalue(L, -1, place);

@@ -91,17 +91,17 @@ static void check_sender(lua_State *L, const tpl_ref *target, const tpl_ref *sen
 
 /* true, or nil and why the message was not taken. */
 static int push_status(lua_State *L, tpl_ref *target, int status) {
-  if (status == TP_ENOMEM) return luaL_error(L, "not enough memory");
-  if (status != TP_OK) {
-    lua_pushnil(L);
-    tpl_push_setup(L, target->host, "fault");
-    lua_pushstring(L, status == TP_EFULL ? "mailbox-full" : "system-terminated");
-    tpl_push_path(L, target->ref);
-    lua_call(L, 2, 1);
-    return 2;
+  if (status == TP_OK) {
+    lua_pushboolean(L, 1);
+    return 1;
   }
-  lua_pushboolean(L, 1);
-  return 1;
+  if (status == TP_ENOMEM) return luaL_error(L, "not enough memory");
+  lua_pushnil(L);
+  tpl_push_setup(L, target->host, "fault");
+  lua_pushstring(L, status == TP_EFULL ? "mailbox-full" : "system-terminated");
+  tpl_push_path(L, target->ref);
+  lua_call(L, 2, 1);
+  return 2;
 }
 
 /* Whoever runs now answers, when a reply ref is told without a sender (ASK-9). */
@@ -109,6 +109,13 @@ static tp_ref *default_sender(const tpl_ref *target) {
   const tpl_host *h = target->host;
   if (tp_ref_is_actor(target->ref) || h->current == NULL) return NULL;
   return h->current->job.actor;
+}
+
+static tp_ref *sender_of_tell(lua_State *L, const tpl_ref *target) {
+  if (lua_gettop(L) < 3 || lua_isnil(L, 3)) return default_sender(target);
+  tpl_ref *sender = tpl_check_ref(L, 3, "tell", "the sender");
+  check_sender(L, target, sender);
+  return sender->ref;
 }
 
 /* A message to a ref that was collected with its holder is a dead letter, while there is somebody to
@@ -129,16 +136,12 @@ static int tell_gone(lua_State *L) {
 
 /* ref:tell(message [, sender]) -> true | nil, err                TELL-1, TELL-3, MBX-3 */
 static int ref_tell(lua_State *L) {
-  if (is_gone(L, 1)) return tell_gone(L);
-  tpl_ref *target = tpl_check_ref(L, 1, "tell", "the target");
-  tp_ref *sender = NULL;
-  if (!lua_isnoneornil(L, 3)) {
-    tpl_ref *s = tpl_check_ref(L, 3, "tell", "the sender");
-    check_sender(L, target, s);
-    sender = s->ref;
-  } else {
-    sender = default_sender(target);
+  tpl_ref *target = tpl_test_ref(L, 1);
+  if (target == NULL) {
+    if (is_gone(L, 1)) return tell_gone(L);
+    tpl_check_ref(L, 1, "tell", "the target");
   }
+  tp_ref *sender = sender_of_tell(L, target);
   tpl_host *h = target->host;
   int status = tp_tell(target->ref, tpl_value(L, h, 2), sender);
   if (tp_unranked(h->system)) tpl_rank_told(L, h, target->ref);
@@ -307,8 +310,15 @@ static int core_dead_letter(lua_State *L) {
   return 0;
 }
 
-/* Upvalues: core, methods, the Lua side's function for fields that are asked for now and then. */
+/* Upvalues: core, methods, the Lua side's function for fields that are asked for now and then, and tell,
+ * which is asked for most. */
 static int ref_index(lua_State *L) {
+  size_t length;
+  const char *key = lua_tolstring(L, 2, &length);
+  if (key != NULL && length == 4 && memcmp(key, "tell", 4) == 0) {
+    lua_pushvalue(L, lua_upvalueindex(4));
+    return 1;
+  }
   lua_pushvalue(L, 2);
   if (lua_rawget(L, lua_upvalueindex(2)) != LUA_TNIL) return 1;
   lua_pushvalue(L, lua_upvalueindex(3));
@@ -326,7 +336,8 @@ static int core_open_ref(lua_State *L) {
   lua_pushvalue(L, 2);
   lua_getfield(L, 3, "__index");
   lua_pushvalue(L, 1);
-  lua_pushcclosure(L, ref_index, 3);
+  lua_getfield(L, 5, "tell");
+  lua_pushcclosure(L, ref_index, 4);
   lua_setfield(L, 3, "__index");
   return 0;
 }

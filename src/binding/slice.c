@@ -32,18 +32,24 @@ static void push_actor(lua_State *L, tpl_coro *c) {
 
 static void push_message(lua_State *L, tpl_coro *c) {
   tp_value message = c->job.envelope.message;
-  if (message.type == TP_HOST && message.flags < TP_BROADCAST) {
+  if (message.flags >= TP_BROADCAST) {
+    tpl_push_value(L, c->host, message);
+  } else if (message.type == TP_INTEGER) {
+    lua_pushinteger(L, message.as.integer);
+  } else if (message.type == TP_HOST) {
     push_anchor(L, message);
   } else {
     tpl_push_value(L, c->host, message);
   }
 }
 
+/* Leaves the stack as it was. */
 static void receive(lua_State *L, tpl_coro *c) {
   push_anchor(L, c->job.code);
   push_actor(L, c);
   push_message(L, c);
   call(L, c, 2, 0);
+  tp_done(&c->job);
 }
 
 /* Pushes the hook's function, or the one that stands in for it. */
@@ -219,9 +225,36 @@ void tpl_rank_told(lua_State *L, tpl_host *h, tp_ref *target) {
 
 /* ---- The loop --------------------------------------------------------------------------- */
 
+/* Runs the job in hand to its end. May leave something on the stack. */
+static void run(lua_State *L, tpl_coro *c) {
+  tpl_host *h = c->host;
+  switch (c->job.kind) {
+    case TP_JOB_RECEIVE: receive_measured(L, c); return;
+    case TP_JOB_PRE_START:
+    case TP_JOB_POST_STOP:
+    case TP_JOB_PRE_RESTART:
+    case TP_JOB_POST_RESTART: run_hook(L, c); break;
+    case TP_JOB_TIMER: run_timer(L, c); break;
+    case TP_JOB_DECIDE: decide(L, c); return;
+    case TP_JOB_ROUTE: tpl_ask_strategy(L, c); return;
+    case TP_JOB_HASH: tpl_ask_key(L, c); return;
+    case TP_JOB_RANK: rank(L, h, &c->job); return;
+    case TP_JOB_EVENT: publish(L, c); return;
+    case TP_JOB_CLOSE: tpl_switch(L, h, &c->job); return;
+    case TP_JOB_RESUME:
+      if (*(tpl_waiter *)c->job.token == TPL_WAITER_TASK) {
+        run_task(L, c);
+        break;
+      }
+      tpl_switch(L, h, &c->job);
+      return;
+  }
+  finish(L, c);
+}
+
 static int slice_loop(lua_State *L, tpl_coro *c) {
   tpl_host *h = c->host;
-  for (;; lua_settop(L, ANCHORS)) {
+  for (;;) {
     if (--h->budget <= 0) {
       tpl_look_at_clock(h);
       if (h->slice_over) return 0;
@@ -231,34 +264,12 @@ static int slice_loop(lua_State *L, tpl_coro *c) {
       return 0;
     }
     h->stretches++;
-    switch (c->job.kind) {
-      case TP_JOB_RECEIVE:
-        if (h->measures) {
-          receive_measured(L, c);
-          continue;
-        }
-        receive(L, c);
-        break;
-      case TP_JOB_PRE_START:
-      case TP_JOB_POST_STOP:
-      case TP_JOB_PRE_RESTART:
-      case TP_JOB_POST_RESTART: run_hook(L, c); break;
-      case TP_JOB_TIMER: run_timer(L, c); break;
-      case TP_JOB_DECIDE: decide(L, c); continue;
-      case TP_JOB_ROUTE: tpl_ask_strategy(L, c); continue;
-      case TP_JOB_HASH: tpl_ask_key(L, c); continue;
-      case TP_JOB_RANK: rank(L, h, &c->job); continue;
-      case TP_JOB_EVENT: publish(L, c); continue;
-      case TP_JOB_CLOSE: tpl_switch(L, h, &c->job); continue;
-      case TP_JOB_RESUME:
-        if (*(tpl_waiter *)c->job.token == TPL_WAITER_TASK) {
-          run_task(L, c);
-          break;
-        }
-        tpl_switch(L, h, &c->job);
-        continue;
+    if (c->job.kind == TP_JOB_RECEIVE && !h->measures) {
+      receive(L, c);
+    } else {
+      run(L, c);
+      lua_settop(L, ANCHORS);
     }
-    finish(L, c);
   }
 }
 

@@ -173,6 +173,7 @@ static bool is_pool_request(const tpl_core *c, const void *mt) {
 }
 
 tp_value tpl_value(lua_State *L, tpl_host *h, int index) {
+  if (lua_isinteger(L, index)) return tp_integer(lua_tointeger(L, index));
   const void *mt = metatable_address(L, index);
   if (mt == NULL) return tpl_value_plain(L, h, index);
   if (mt == h->core->broadcast_mt) return broadcast(L, h, index);

@@ -59,6 +59,8 @@ int tp_actor_new(tp_system *s, tp_actor *parent, tp_behavior *behavior, const ch
   a->behavior = behavior;
   if (behavior != NULL) tp_behavior_retain(behavior);
   a->guardian = behavior == NULL;
+  a->phase = TP_PHASE_STARTING;
+  a->choosy = behavior != NULL && tp_behavior_look(behavior)->capacity > 0;
   if (parent != NULL) join_family(a, parent);
   if (a->named) tp_names_add(s, a);
   if (!a->guardian) s->actors++;
@@ -90,6 +92,7 @@ static void free_extra(tp_system *s, tp_actor *a) {
   tp_window_fini(s, &x->restarts);
   tp_free(s, x, sizeof *x);
   a->extra = NULL;
+  tp_actor_adapt(a);
 }
 
 void tp_actor_strip(tp_actor *a) {

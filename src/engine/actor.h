@@ -16,8 +16,8 @@
 
 /* From TP_PHASE_STOPPING on there is no way back. */
 typedef enum tp_phase {
+  TP_PHASE_RUNNING,      /* handles messages; 0 for the sake of `unusual` below */
   TP_PHASE_STARTING,     /* pre_start has not ended */
-  TP_PHASE_RUNNING,      /* handles messages */
   TP_PHASE_FAILED,       /* waits for its supervisor's decision */
   TP_PHASE_PRE_RESTART,  /* pre_restart of the old incarnation has not ended */
   TP_PHASE_RESTARTING,   /* waits for its children to stop */
@@ -70,21 +70,29 @@ typedef struct tp_actor {
   tp_slot *waits_for;
   tp_behavior *behavior; /* NULL for guardians */
   tp_value state;        /* the host's, of this incarnation */
-  uint8_t phase;         /* tp_phase */
-  uint8_t stop;          /* tp_stop_request */
-  bool closed;           /* takes no more mail */
-  bool abandon;          /* the job that waits is to be closed */
-  bool killed;           /* is to fail in its turn (SUP-11) */
-  bool drains;           /* its children finish their mail before they stop */
-  bool children_told;    /* to stop */
-  bool frozen;           /* it has failed, and what is below it is suspended (SUP-3) */
-  bool suspended;        /* something above it is frozen */
-  bool started;          /* pre_start of this incarnation has ended */
-  bool guardian;
-  bool ranks;       /* its mail has priorities: what waits for its rank is in the ring */
-  bool removed;     /* by its pool, which does not spawn it anew (RTR-15) */
-  bool named;       /* by `label.name`; else "$" and `label.number` */
-  uint32_t bounded; /* messages queued that count towards the mailbox's capacity */
+  union {
+    struct {
+      uint8_t phase;  /* tp_phase */
+      uint8_t stop;   /* tp_stop_request */
+      bool killed;    /* is to fail in its turn (SUP-11) */
+      bool suspended; /* something above it is frozen */
+      bool guardian;
+      bool routes;  /* it has a router */
+      bool ranks;   /* its mail has priorities: what waits for its rank is in the ring */
+      bool adapted; /* it has become another, or has a receive timeout */
+    };
+    uint64_t unusual; /* 0: it runs, and there is nothing to it but its mail and its behavior */
+  };
+  bool closed;  /* takes no more mail */
+  bool choosy;  /* not all mail is just queued: it is closed, or its mailbox bounded or ranked */
+  bool abandon; /* the job that waits is to be closed */
+  bool drains;  /* its children finish their mail before they stop */
+  bool children_told; /* to stop */
+  bool frozen;        /* it has failed, and what is below it is suspended (SUP-3) */
+  bool started;       /* pre_start of this incarnation has ended */
+  bool removed;       /* by its pool, which does not spawn it anew (RTR-15) */
+  bool named;         /* by `label.name`; else "$" and `label.number` */
+  uint32_t bounded;   /* messages queued that count towards the mailbox's capacity */
 
   struct tp_actor *parent; /* counted; NULL for the root */
   tp_link siblings;
@@ -121,6 +129,12 @@ void tp_actor_free(tp_actor *a);
 
 /* Memory for failures and timers, made on first use; NULL when there is none. */
 tp_extra *tp_actor_extra(tp_actor *a);
+
+/* To be called when what makes it `adapted` has changed. */
+static inline void tp_actor_adapt(tp_actor *a) {
+  const tp_extra *x = a->extra;
+  a->adapted = x != NULL && (x->receive.type != TP_NIL || x->idle != NULL);
+}
 
 static inline bool tp_actor_childless(const tp_actor *a) {
   return a->family == NULL || a->family->count == 0;

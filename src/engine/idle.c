@@ -29,6 +29,7 @@ void tp_idle_free(tp_actor *a) {
   tp_idle_off(a);
   tp_free(a->ref.system, a->extra->idle, sizeof *a->extra->idle);
   a->extra->idle = NULL;
+  tp_actor_adapt(a);
 }
 
 /* With user mail waiting the actor is busy, not idle: the clock starts when that is handled. */
@@ -59,6 +60,7 @@ int tp_set_receive_timeout(tp_ref *actor, tp_time timeout) {
     x->idle = tp_alloc(actor->system, sizeof *x->idle);
     if (x->idle == NULL) return TP_ENOMEM;
     x->idle->owner = a;
+    tp_actor_adapt(a);
   }
   tp_idle_stop(a);
   x->idle->timeout = timeout;

@@ -22,7 +22,8 @@ int tp_actor_spawn(tp_actor *parent, tp_behavior *behavior, const char *name, si
 /* What the actor whose turn it is does next. */
 tp_turn tp_actor_next(tp_actor *a, tp_job *job);
 
-/* The job of an actor has ended. */
+/* The job of an actor has ended; the first one is for a message. */
+void tp_actor_received(tp_actor *a, tp_job *job);
 void tp_actor_done(tp_actor *a, tp_job *job);
 
 /* The job of an actor has failed: gives the message it had in hand, if any. */

@@ -29,21 +29,22 @@ static void note_depth(tp_actor *a) {
                                                .value = tp_integer(depth)});
 }
 
-int tp_mail_push(tp_actor *a, tp_envelope e) {
-  tp_system *s = a->ref.system;
-  int status = a->ranks ? tp_priority_push(a, e) : tp_ring_push(s, &a->mailbox, e);
+static inline int push(tp_system *s, tp_actor *a, tp_envelope e) {
+  int status = a->ranks ? tp_priority_push(a, e) : tp_ring_push(&s->rings, &a->mailbox, e);
   if (status != TP_OK) return status;
   if (tp_mail_count(a) >= DEEP) note_depth(a);
   s->queued++;
   if (tp_mail_counts(e.message)) a->bounded++;
   if (is_request(e.sender)) tp_slot_request_queued(tp_slot_of(e.sender));
-  tp_schedule_run(s, &a->run);
+  tp_ready_push(&s->ready, &a->run);
   return TP_OK;
 }
 
+int tp_mail_push(tp_actor *a, tp_envelope e) { return push(a->ref.system, a, e); }
+
 int tp_mail_reserve(tp_actor *a, uint32_t n) {
   if (a->ranks) return tp_priority_reserve(a, n);
-  return tp_ring_reserve(a->ref.system, &a->mailbox, n);
+  return tp_ring_reserve(&a->ref.system->rings, &a->mailbox, n);
 }
 
 void tp_mail_put_back(tp_actor *a, tp_envelope e) {
@@ -73,7 +74,7 @@ static tp_envelope pop_ranked(tp_actor *a) {
 
 tp_envelope tp_mail_pop(tp_actor *a) {
   if (a->ranks) return pop_ranked(a);
-  tp_envelope e = tp_ring_pop(a->ref.system, &a->mailbox);
+  tp_envelope e = tp_ring_pop(&a->ref.system->rings, &a->mailbox);
   left(a, e.message);
   return e;
 }
@@ -81,7 +82,7 @@ tp_envelope tp_mail_pop(tp_actor *a) {
 static bool find_in_ring(tp_actor *a, const tp_ref *asker, tp_envelope *out) {
   uint32_t at = tp_ring_find(&a->mailbox, 0, asker);
   if (at == a->mailbox.count) return false;
-  *out = tp_ring_remove(a->ref.system, &a->mailbox, at);
+  *out = tp_ring_remove(&a->ref.system->rings, &a->mailbox, at);
   return true;
 }
 
@@ -97,7 +98,7 @@ void tp_mail_let_go(const tp_envelope *e) {
 }
 
 void tp_mail_handled(tp_system *s, tp_envelope *e) {
-  tp_mail_let_go(e);
+  if (e->sender != NULL) tp_mail_let_go(e);
   tp_envelope_release(s, e);
 }
 
@@ -228,7 +229,7 @@ void tp_mail_shed(tp_actor *a, tp_envelope *e) {
 static void drop_head(tp_actor *a) {
   uint32_t i = 0;
   while (!tp_mail_counts(tp_ring_at(&a->mailbox, i)->message)) i++;
-  tp_envelope old = tp_ring_remove(a->ref.system, &a->mailbox, i);
+  tp_envelope old = tp_ring_remove(&a->ref.system->rings, &a->mailbox, i);
   tp_mail_shed(a, &old);
 }
 
@@ -256,8 +257,9 @@ static int turn_away(tp_actor *a, const tp_behavior_spec *spec, tp_value message
   return TP_OK;
 }
 
-/* Takes `message` but when it fails. */
-static int deliver(tp_actor *a, tp_value message, tp_ref *sender) {
+/* As deliver below, where there is something to be looked at first: a mailbox that is closed or has a
+ * bound, or a signal. */
+static int deliver_with_care(tp_actor *a, tp_value message, tp_ref *sender) {
   tp_system *s = a->ref.system;
   if (a->closed) {
     tp_mail_refused(a, message, sender, tp_mail_end_reason(s));
@@ -275,6 +277,14 @@ static int deliver(tp_actor *a, tp_value message, tp_ref *sender) {
   bool pill = tp_value_is_signal(message) && message.as.integer == TP_POISON_PILL;
   if (pill && !a->guardian) tp_actor_close(a);
   return TP_OK;
+}
+
+/* Takes `message` but when it fails. */
+static inline int deliver(tp_actor *a, tp_value message, tp_ref *sender) {
+  if (a->choosy || !tp_mail_is_plain(message)) return deliver_with_care(a, message, sender);
+  int status = push(a->ref.system, a, (tp_envelope){message, sender});
+  if (status == TP_OK && sender != NULL) tp_ref_retain(sender);
+  return status;
 }
 
 int tp_tell(tp_ref *target, tp_value message, tp_ref *sender) {

@@ -30,6 +30,9 @@ static inline bool tp_mail_counts(tp_value message) {
   return (1u << message.type & ours) == 0 && !tp_value_is_signal(message);
 }
 
+/* Whether it is user mail that means nothing to the engine. */
+static inline bool tp_mail_is_plain(tp_value message) { return message.type < TP_SIGNAL; }
+
 /* Messages queued, those that have no rank yet included. */
 static inline uint32_t tp_mail_count(const tp_actor *a) {
   return a->ranks ? tp_priority_count(a) : a->mailbox.count;

@@ -17,7 +17,7 @@ int tp_priority_new(tp_actor *a) {
   tp_list_init(&p->link);
   p->actor = a;
   a->priority = p;
-  a->ranks = true;
+  a->ranks = a->choosy = true;
   return TP_OK;
 }
 
@@ -42,7 +42,7 @@ int tp_priority_push(tp_actor *a, tp_envelope e) {
   tp_priority *p = a->priority;
   tp_minmax *q = queue_for(p, e.message);
   if (tp_minmax_reserve(s, q, 1) != TP_OK) return TP_ENOMEM;
-  if (tp_ring_push(s, &a->mailbox, e) != TP_OK) {
+  if (tp_ring_push(&s->rings, &a->mailbox, e) != TP_OK) {
     tp_minmax_give_back(s, q, 1);
     return TP_ENOMEM;
   }
@@ -77,7 +77,7 @@ uint32_t tp_priority_count(const tp_actor *a) {
 
 /* The oldest that has no rank is taken out; its place stays reserved. */
 static tp_envelope take_oldest(tp_actor *a) {
-  tp_envelope e = tp_ring_pop(a->ref.system, &a->mailbox);
+  tp_envelope e = tp_ring_pop(&a->ref.system->rings, &a->mailbox);
   if (a->mailbox.count == 0) tp_list_remove(&a->priority->link);
   return e;
 }
@@ -111,7 +111,7 @@ static bool withdraw(tp_actor *a, const tp_ref *asker, tp_envelope *out) {
   tp_priority *p = a->priority;
   uint32_t at = tp_ring_find(&a->mailbox, p->asking ? 1 : 0, asker);
   if (at < a->mailbox.count) {
-    *out = tp_ring_remove(s, &a->mailbox, at);
+    *out = tp_ring_remove(&s->rings, &a->mailbox, at);
     tp_minmax_give_back(s, queue_for(p, out->message), 1);
     if (a->mailbox.count == 0) {
       tp_list_remove(&p->link);

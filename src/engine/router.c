@@ -25,6 +25,7 @@ int tp_router_new(tp_actor *a) {
   tp_router *r = tp_alloc(s, sizeof *r);
   if (r == NULL) return TP_ENOMEM;
   a->router = r;
+  a->routes = true;
   tp_list_init(&r->gathers);
   r->routees = tp_alloc(s, size * sizeof *r->routees);
   r->capacity = r->routees == NULL ? 0 : size;
@@ -253,4 +254,5 @@ void tp_router_free(tp_actor *a) {
   tp_free(s, r->routees, r->capacity * sizeof *r->routees);
   tp_free(s, r, sizeof *r);
   a->router = NULL;
+  a->routes = false;
 }

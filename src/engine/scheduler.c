@@ -22,18 +22,7 @@ static tp_ready_queue *queue_of(tp_system *s, const tp_runnable *r) {
   return r->kind == TP_RUN_TICK ? &s->due : &s->ready;
 }
 
-void tp_schedule_run(tp_system *s, tp_runnable *r) {
-  if (r->queued) return;
-  tp_ready_queue *q = queue_of(s, r);
-  r->queued = true;
-  r->next = NULL;
-  if (q->last != NULL) {
-    q->last->next = r;
-  } else {
-    q->first = r;
-  }
-  q->last = r;
-}
+void tp_schedule_run(tp_system *s, tp_runnable *r) { tp_ready_push(queue_of(s, r), r); }
 
 static tp_runnable *take_first(tp_ready_queue *q) {
   tp_runnable *r = q->first;
@@ -189,32 +178,40 @@ static bool work_waits(const tp_system *s) {
   return s->due.first != NULL || s->turn != NULL || s->ready.first != NULL;
 }
 
+/* What comes before everybody's turn: decisions, ranks, events. */
+static bool comes_first(const tp_system *s) {
+  return s->decisions != NULL || !tp_list_empty(&s->unranked) || s->events.count > 0;
+}
+
+static bool first_next(tp_system *s, tp_job *job) {
+  if (s->decisions != NULL && tp_decision_next(s, job)) return true;
+  if (!tp_list_empty(&s->unranked) && (s->ranks_in_row < RANKS_IN_A_ROW || !work_waits(s))) {
+    s->ranks_in_row++;
+    if (tp_priority_next(s, job)) return true;
+  }
+  if (s->events.count == 0) return false;
+  if (s->events.in_row >= EVENTS_IN_A_ROW && work_waits(s)) return false;
+  s->events.in_row++;
+  tp_events_next(s, job);
+  return true;
+}
+
 bool tp_next(tp_system *s, tp_job *job) {
   job->system = s;
   for (uint32_t quiet = 0; quiet < QUIET_TURNS;) {
     job->actor = NULL;
-    if (s->decisions != NULL && tp_decision_next(s, job)) return true;
-    if (!tp_list_empty(&s->unranked) && (s->ranks_in_row < RANKS_IN_A_ROW || !work_waits(s))) {
-      s->ranks_in_row++;
-      if (tp_priority_next(s, job)) return true;
-    }
-    if (s->events.count > 0 && (s->events.in_row < EVENTS_IN_A_ROW || !work_waits(s))) {
-      s->events.in_row++;
-      tp_events_next(s, job);
-      return true;
-    }
+    if (comes_first(s) && first_next(s, job)) return true;
     s->ranks_in_row = s->events.in_row = 0;
     if (s->due.first != NULL) {
       if (run_tick(s, job)) return true;
-    } else if (s->turn != NULL) {
+    } else if (s->turn == NULL && s->ready.first == NULL) {
+      if (!tp_system_at_rest(s)) return false;
+    } else {
+      if (s->turn == NULL && take_turn(s, job)) return true;
       tp_turn turn = tp_actor_next(s->turn, job);
       if (turn == TP_TURN_JOB) return true;
       end_turn(s, turn);
       quiet++;
-    } else if (s->ready.first != NULL) {
-      if (take_turn(s, job)) return true;
-    } else if (!tp_system_at_rest(s)) {
-      return false;
     }
   }
   return false;
@@ -226,6 +223,10 @@ bool tp_ready(const tp_system *s) {
 }
 
 void tp_done(tp_job *job) {
+  if (job->kind == TP_JOB_RECEIVE) {
+    tp_actor_received(tp_actor_of(job->actor), job);
+    return;
+  }
   tp_system *s = job->system;
   switch (job->kind) {
     case TP_JOB_EVENT:

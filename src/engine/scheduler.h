@@ -32,7 +32,20 @@ typedef struct tp_ready_queue {
   tp_runnable *first, *last;
 } tp_ready_queue;
 
-/* Does nothing to what is queued already. */
+/* Puts `r` at the end of `q`, unless it is queued already. */
+static inline void tp_ready_push(tp_ready_queue *q, tp_runnable *r) {
+  if (r->queued) return;
+  r->queued = true;
+  r->next = NULL;
+  if (q->last != NULL) {
+    q->last->next = r;
+  } else {
+    q->first = r;
+  }
+  q->last = r;
+}
+
+/* The same, in the queue of its kind. */
 void tp_schedule_run(tp_system *s, tp_runnable *r);
 
 /* Lets all children of `parent` wait for their turn anew, in the order they were spawned, behind what

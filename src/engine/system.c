@@ -38,6 +38,7 @@ int tp_system_new(const tp_host *host, const tp_system_options *options, tp_syst
   size_t name_size = strlen(options->name) + 1;
   *s = (tp_system){.host = *host, .now = options->now, .holders = 1};
   s->bytes = sizeof *s;
+  s->rings.system = s;
   s->throughput = options->throughput;
   s->drain_timeout = options->drain_timeout;
   s->escalate_ends = options->escalate_ends;
@@ -161,7 +162,7 @@ static void forget_job(tp_actor *a) {
 
 static void release_all(tp_system *s, tp_ring *r) {
   while (r->count > 0) {
-    tp_envelope e = tp_ring_pop(s, r);
+    tp_envelope e = tp_ring_pop(&s->rings, r);
     tp_envelope_release(s, &e);
   }
 }
@@ -245,13 +246,13 @@ void tp_system_free(tp_system *s) {
   tp_timers_fini(s);
   tp_names_fini(s);
   tp_watches_fini(s);
-  tp_ring_pool_fini(s);
+  tp_ring_pool_fini(&s->rings);
   tp_system_drop(s);
 }
 
 void tp_system_drop(tp_system *s) {
   if (--s->holders > 0) return;
-  tp_ring_pool_fini(s);
+  tp_ring_pool_fini(&s->rings);
   tp_events_fini(s);
   tp_timers_fini(s);
   tp_free(s, s->metrics, sizeof *s->metrics);

@@ -42,8 +42,7 @@ struct tp_system {
   uint32_t ranks_in_row; /* jobs of ranking with neither a tick nor a turn in between */
   tp_events events;
   tp_timers timers;
-  void *ring_pool[TP_RING_CLASSES]; /* buffers of empty mailboxes, by size */
-  size_t ring_pool_bytes;
+  tp_ring_pool rings; /* buffers of empty mailboxes */
 
   tp_actor *root, *user, *system; /* guardians, counted */
   tp_names names;

@@ -63,7 +63,7 @@ void tp_value_release(tp_system *s, tp_value v) {
 }
 
 void tp_envelope_release(tp_system *s, tp_envelope *e) {
-  tp_value_release(s, e->message);
+  if (e->message.type >= TP_HOST) tp_value_release(s, e->message);
   if (e->sender != NULL) tp_ref_release(e->sender);
   *e = (tp_envelope){0};
 }
