@@ -267,9 +267,7 @@ static void arm_next(tp_gather *g) {
   tp_time delay = hedging != NULL ? tp_hedging_delay(hedging) : settings(g)->delay;
   tp_timer_disarm(g->system, &g->next);
   if (g->asked == g->size) return;
-  /* Without memory for the timer, it is the failure of a leg that asks the next one. */
-  (void)tp_timer_arm(g->system, &g->next, TP_TIMER_GATHER_NEXT,
-                     tp_time_after(g->system->now, delay));
+  tp_timer_arm(g->system, &g->next, TP_TIMER_GATHER_NEXT, tp_time_after(g->system->now, delay));
 }
 
 static void ask_one(tp_gather *g) {
@@ -428,11 +426,11 @@ static tp_gather *new_gather(tp_actor *router, const tp_envelope *e) {
   tp_value_retain(s, g->message);
   s->scatters++;
   bool ready = how->order == TP_ASK_ALL ? open_all(g) : line_up(g);
-  tp_time due = tp_time_after(s->now, g->timeout);
-  if (!ready || tp_timer_arm(s, &g->deadline, TP_TIMER_GATHER, due) != TP_OK) {
+  if (!ready) {
     end(g, false);
     return NULL;
   }
+  tp_timer_arm(s, &g->deadline, TP_TIMER_GATHER, tp_time_after(s->now, g->timeout));
   tp_list_append(&router->router->gathers, &g->link);
   return g;
 }

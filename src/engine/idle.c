@@ -7,10 +7,9 @@
 void tp_idle_start(tp_actor *a) {
   if (!tp_has_idle(a) || a->job != NULL) return;
   tp_idle *i = a->extra->idle;
-  if (i->queued || i->timer.place != 0) return;
+  if (i->queued || tp_timer_is_armed(&i->timer)) return;
   tp_time due = tp_time_after(a->ref.system->now, i->timeout);
-  /* Without memory for the deadline, the next message that is handled tries again. */
-  (void)tp_timer_arm(a->ref.system, &i->timer, TP_TIMER_IDLE, due);
+  tp_timer_arm(a->ref.system, &i->timer, TP_TIMER_IDLE, due);
 }
 
 void tp_idle_stop(tp_actor *a) {
@@ -40,7 +39,7 @@ void tp_idle_fire(tp_timer *t) {
   tp_value mark = {.type = TP_IDLE, .as.integer = ++i->number};
   i->queued = tp_mail_push(i->owner, (tp_envelope){.message = mark}) == TP_OK;
   if (!i->queued) { /* a little later, rather than never */
-    (void)tp_timer_arm(s, t, TP_TIMER_IDLE, s->now + TP_MILLISECOND);
+    tp_timer_arm(s, t, TP_TIMER_IDLE, s->now + TP_MILLISECOND);
   }
 }
 

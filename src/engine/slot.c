@@ -25,12 +25,7 @@ tp_slot *tp_slot_open(tp_system *s, tp_ref *target, tp_time timeout) {
   tp_slot *slot = new_slot(s, target);
   if (slot == NULL) return NULL;
   slot->budget = timeout;
-  tp_time due = tp_time_after(s->now, timeout);
-  if (tp_timer_arm(s, &slot->timer, TP_TIMER_SLOT, due) != TP_OK) {
-    slot->settled = true;
-    tp_ref_release(&slot->ref);
-    return NULL;
-  }
+  tp_timer_arm(s, &slot->timer, TP_TIMER_SLOT, tp_time_after(s->now, timeout));
   tp_list_append(&s->open_slots, &slot->open);
   if (target != NULL) s->asks++;
   return slot;

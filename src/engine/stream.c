@@ -74,12 +74,12 @@ int tp_stream_open(tp_ref *target, tp_value message, tp_time timeout, tp_stream 
   if (s->freed) return TP_ETERMINATED;
   tp_stream *st = new_stream(s, timeout);
   tp_slot *leg = st == NULL ? NULL : tp_gather_open_leg(&st->gather, target, false);
-  tp_time due = tp_time_after(s->now, timeout);
-  if (leg == NULL || tp_timer_arm(s, &st->gather.deadline, TP_TIMER_GATHER, due) != TP_OK) {
+  if (leg == NULL) {
     if (st != NULL) tp_stream_release(st);
     tp_value_release(s, message);
     return TP_ENOMEM;
   }
+  tp_timer_arm(s, &st->gather.deadline, TP_TIMER_GATHER, tp_time_after(s->now, timeout));
   st->open = 1;
   tp_gather_ask(leg, message);
   tp_value_release(s, message);

@@ -53,9 +53,10 @@ int tp_system_new(const tp_host *host, const tp_system_options *options, tp_syst
   tp_list_init(&s->owed);
   s->name = tp_alloc(s, name_size);
   s->out_of_memory = tp_alloc(s, sizeof *s->out_of_memory);
+  s->timers = tp_timers_new(s);
   if (s->name != NULL) memcpy(s->name, options->name, name_size);
   if (options->metrics) s->metrics = tp_alloc(s, sizeof *s->metrics);
-  if (s->name == NULL || s->out_of_memory == NULL) goto fail;
+  if (s->name == NULL || s->out_of_memory == NULL || s->timers == NULL) goto fail;
   if (options->metrics && s->metrics == NULL) goto fail;
   *s->out_of_memory = (tp_fault){.count = 1, .code = "out-of-memory"};
   if (make_guardians(s) != TP_OK) goto fail;
@@ -78,16 +79,16 @@ static void stop_user(tp_system *s) {
     tp_schedule_run(s, &a->run);
   }
   tp_stop_now(&s->user->ref);
-  /* Without memory for the timer, hooks may take as long as they like. */
-  (void)tp_timer_arm(s, &s->deadline, TP_TIMER_SYSTEM, tp_time_after(s->now, STOP_TIMEOUT));
+  tp_timer_arm(s, &s->deadline, TP_TIMER_SYSTEM, tp_time_after(s->now, STOP_TIMEOUT));
 }
 
 void tp_terminate(tp_system *s) {
   if (s->phase != TP_SYSTEM_RUNNING) return;
   s->phase = TP_SYSTEM_DRAINING;
-  tp_time due = tp_time_after(s->now, s->drain_timeout);
-  if (s->drain_timeout <= 0 || tp_timer_arm(s, &s->deadline, TP_TIMER_SYSTEM, due) != TP_OK) {
+  if (s->drain_timeout <= 0) {
     stop_user(s);
+  } else {
+    tp_timer_arm(s, &s->deadline, TP_TIMER_SYSTEM, tp_time_after(s->now, s->drain_timeout));
   }
 }
 
@@ -96,7 +97,7 @@ static void deadline_passed(tp_system *s) {
     stop_user(s);
   } else {
     tp_actor_force(s->root);
-    (void)tp_timer_arm(s, &s->deadline, TP_TIMER_SYSTEM, tp_time_after(s->now, STOP_TIMEOUT));
+    tp_timer_arm(s, &s->deadline, TP_TIMER_SYSTEM, tp_time_after(s->now, STOP_TIMEOUT));
   }
 }
 
@@ -243,7 +244,8 @@ void tp_system_free(tp_system *s) {
   drop_guardian(s->system);
   drop_guardian(s->user);
   drop_guardian(s->root);
-  tp_timers_fini(s);
+  tp_timers_free(s, s->timers);
+  s->timers = NULL;
   tp_names_fini(s);
   tp_watches_fini(s);
   tp_ring_pool_fini(&s->rings);
@@ -254,7 +256,6 @@ void tp_system_drop(tp_system *s) {
   if (--s->holders > 0) return;
   tp_ring_pool_fini(&s->rings);
   tp_events_fini(s);
-  tp_timers_fini(s);
   tp_free(s, s->metrics, sizeof *s->metrics);
   tp_free(s, s->out_of_memory, sizeof *s->out_of_memory);
   tp_free(s, s->name, s->name == NULL ? 0 : strlen(s->name) + 1);
@@ -264,12 +265,12 @@ void tp_system_drop(tp_system *s) {
 
 /* ---- Time ------------------------------------------------------------------------------- */
 
-static void deadline_of(tp_system *s, tp_timer *t, tp_time due) {
+static void deadline_of(tp_system *s, tp_timer *t) {
   switch ((tp_timer_kind)t->kind) {
     case TP_TIMER_SLOT: tp_slot_expire(TP_CONTAINER(t, tp_slot, timer)); break;
     case TP_TIMER_GATHER: tp_gather_expire(t); break;
     case TP_TIMER_GATHER_NEXT: tp_gather_ask_next(t); break;
-    case TP_TIMER_TICK: tp_tick_fire(TP_CONTAINER(t, tp_tick, timer), due); break;
+    case TP_TIMER_TICK: tp_tick_fire(TP_CONTAINER(t, tp_tick, timer)); break;
     case TP_TIMER_IDLE: tp_idle_fire(t); break;
     case TP_TIMER_SYSTEM: deadline_passed(s); break;
   }
@@ -280,17 +281,12 @@ void tp_set_now(tp_system *s, tp_time now) {
 }
 
 void tp_advance(tp_system *s, tp_time now) {
-  tp_time due;
   tp_set_now(s, now);
   tp_watches_retry(s);
-  for (tp_timer *t; (t = tp_timers_pop(s, s->now, &due)) != NULL;) deadline_of(s, t, due);
+  for (tp_timer *t; (t = tp_timers_pop(s, s->now)) != NULL;) deadline_of(s, t);
 }
 
 tp_time tp_now(const tp_system *s) { return s->now; }
-
-tp_time tp_next_deadline(const tp_system *s) {
-  return s->timers.count == 0 ? TP_NEVER : s->timers.heap[0].due;
-}
 
 /* ---- Looking inside --------------------------------------------------------------------- */
 
@@ -305,7 +301,7 @@ void tp_system_stats(const tp_system *s, tp_stats *out) {
                     .queued = s->queued,
                     .asks = s->asks,
                     .scatters = s->scatters,
-                    .timers = s->timers.count,
+                    .timers = tp_timers_count(s),
                     .waits = s->waits,
                     .lost = s->events.lost,
                     .bytes = s->bytes};

@@ -41,7 +41,7 @@ struct tp_system {
   tp_link unranked;      /* priority mailboxes with mail that waits for its rank */
   uint32_t ranks_in_row; /* jobs of ranking with neither a tick nor a turn in between */
   tp_events events;
-  tp_timers timers;
+  tp_timers *timers;
   tp_ring_pool rings; /* buffers of empty mailboxes */
 
   tp_actor *root, *user, *system; /* guardians, counted */

@@ -28,23 +28,17 @@ static int start(tp_system *s, tp_actor *owner, tp_link *list, tp_value value, t
                  tp_time delay, tp_time interval, tp_tick **out) {
   tp_tick *t = list == NULL ? NULL : tp_alloc(s, sizeof *t);
   if (t == NULL) goto fail;
-  tp_time due = tp_time_after(s->now, delay);
   *t = (tp_tick){.count = 2,
                  .repeat = (uint8_t)repeat,
                  .active = true,
                  .system = s,
                  .owner = owner,
                  .run = {.kind = TP_RUN_TICK},
-                 .due = due,
                  .interval = interval,
                  .value = value};
   tp_system_hold(s);
   tp_list_append(list, &t->link);
-  if (tp_timer_arm(s, &t->timer, TP_TIMER_TICK, due) != TP_OK) {
-    end(t);
-    tp_tick_release(t);
-    return TP_ENOMEM;
-  }
+  tp_timer_arm(s, &t->timer, TP_TIMER_TICK, tp_time_after(s->now, delay));
   *out = t;
   return TP_OK;
 fail:
@@ -79,7 +73,7 @@ void tp_tick_set_passive(tp_tick *t) {
   t->system->passive++;
 }
 
-bool tp_only_passive(const tp_system *s) { return s->timers.count <= s->passive; }
+bool tp_only_passive(const tp_system *s) { return tp_timers_count(s) <= s->passive; }
 
 bool tp_tick_active(const tp_tick *t) { return t->active; }
 
@@ -97,10 +91,9 @@ bool tp_tick_cancel(tp_tick *t) {
 /* The next time on the grid after now; a stall skips what it covered (TMR-3). */
 static void arm_on_grid(tp_tick *t) {
   tp_time now = t->system->now;
-  tp_time next = tp_time_after(t->due, t->interval);
+  tp_time next = tp_time_after(t->timer.due, t->interval);
   if (next <= now) next += (now - next) / t->interval * t->interval + t->interval;
-  t->due = next;
-  (void)tp_timer_arm(t->system, &t->timer, TP_TIMER_TICK, next); /* room was just made */
+  tp_timer_arm(t->system, &t->timer, TP_TIMER_TICK, next);
 }
 
 static bool queue(tp_tick *t) {
@@ -119,10 +112,9 @@ static bool queue(tp_tick *t) {
   return true;
 }
 
-void tp_tick_fire(tp_tick *t, tp_time due) {
-  t->due = due;
+void tp_tick_fire(tp_tick *t) {
   if (!queue(t)) { /* memory is out: a little later, rather than never */
-    (void)tp_timer_arm(t->system, &t->timer, TP_TIMER_TICK, t->system->now + TP_MILLISECOND);
+    tp_timer_arm(t->system, &t->timer, TP_TIMER_TICK, t->system->now + TP_MILLISECOND);
   } else if (t->repeat == TP_FIXED_RATE) {
     arm_on_grid(t);
   }
@@ -139,8 +131,7 @@ bool tp_tick_take(tp_tick *t, tp_value *out) {
 
 void tp_tick_handled(tp_tick *t) {
   if (!t->active || t->repeat != TP_FIXED_DELAY) return;
-  tp_time due = tp_time_after(t->system->now, t->interval);
-  if (tp_timer_arm(t->system, &t->timer, TP_TIMER_TICK, due) != TP_OK) end(t);
+  tp_timer_arm(t->system, &t->timer, TP_TIMER_TICK, tp_time_after(t->system->now, t->interval));
 }
 
 void tp_ticks_cancel(tp_link *list) {

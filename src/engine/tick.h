@@ -21,13 +21,12 @@ struct tp_tick {
   tp_link link;    /* in the owner's list, while active */
   tp_timer timer;
   tp_runnable run;
-  tp_time due; /* when it was due last, for the grid */
   tp_time interval;
   tp_value value; /* the message or the function */
 };
 
 /* Its deadline has passed. */
-void tp_tick_fire(tp_tick *t, tp_time due);
+void tp_tick_fire(tp_tick *t);
 
 /* Its tick is taken up: true and `out` retained when it counts, false when it was cancelled. */
 bool tp_tick_take(tp_tick *t, tp_value *out);

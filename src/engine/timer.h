@@ -1,8 +1,12 @@
-/* All deadlines of a system: a 4-ary heap ordered by due time, then by the order of arming
- * (TMR-5). Each deadline knows its place, so that cancelling one is O(log n), and next to nothing
- * when it is among the latest, as the deadlines of asks are (4-ary heaps: D. B. Johnson, 1975).
+/* All deadlines of a system, in a hierarchical timing wheel (Varghese and Lauck 1987), exact to the
+ * nanosecond: by due time, then in the order of arming (TMR-5).
  *
- * The heap owns nothing: a timer is embedded in what it belongs to. */
+ * Arming and disarming are O(1) and allocate nothing, whatever else is armed. A timer that comes to
+ * be due has been moved from wheel to finer wheel a few times on its way, at most WHEELS. To know
+ * which deadline is the next is O(1) too, but for one look at those due at about that time when the
+ * next one before it has been disarmed or has passed.
+ *
+ * The wheels own nothing: a timer is embedded in what it belongs to. */
 #ifndef TP_TIMER_H
 #define TP_TIMER_H
 
@@ -17,33 +21,33 @@ typedef enum tp_timer_kind {
   TP_TIMER_SYSTEM,      /* the next step of terminating */
 } tp_timer_kind;
 
+/* Zeroed before its first use. */
 typedef struct tp_timer {
-  uint32_t place; /* in the heap, from 1; 0 when not armed */
-  uint8_t kind;   /* tp_timer_kind */
+  tp_time due;
+  struct tp_timer *next, *prev; /* of those in its place, in a ring; NULL when not armed */
+  uint8_t kind;                 /* tp_timer_kind */
 } tp_timer;
 
-typedef struct tp_deadline {
-  tp_time due;
-  uint64_t order;
-  tp_timer *timer;
-} tp_deadline;
+typedef struct tp_timers tp_timers;
 
-typedef struct tp_timers {
-  tp_deadline *heap; /* heap[0] is the next one */
-  uint32_t count, capacity;
-  uint64_t armed; /* ever, for the order */
-} tp_timers;
+/* NULL when memory is out. */
+tp_timers *tp_timers_new(tp_system *s);
 
-/* Arms `t`, which is not armed; TP_NEVER arms nothing. TP_ENOMEM. */
-int tp_timer_arm(tp_system *s, tp_timer *t, tp_timer_kind kind, tp_time due);
+void tp_timers_free(tp_system *s, tp_timers *w);
+
+static inline bool tp_timer_is_armed(const tp_timer *t) { return t->next != NULL; }
+
+/* Arms `t`, which is not armed, for a time that is not past; TP_NEVER arms nothing. */
+void tp_timer_arm(tp_system *s, tp_timer *t, tp_timer_kind kind, tp_time due);
 
 /* Does nothing when `t` is not armed. */
 void tp_timer_disarm(tp_system *s, tp_timer *t);
 
-/* Takes the next deadline that is due at `now` off the heap; NULL when none is. */
-tp_timer *tp_timers_pop(tp_system *s, tp_time now, tp_time *due);
+/* Disarms the next one that is due at `now`, and gives it; NULL when none is. */
+tp_timer *tp_timers_pop(tp_system *s, tp_time now);
 
-void tp_timers_fini(tp_system *s);
+/* How many are armed. */
+size_t tp_timers_count(const tp_system *s);
 
 /* `base` plus `delay`, at most TP_NEVER. */
 static inline tp_time tp_time_after(tp_time base, tp_time delay) {

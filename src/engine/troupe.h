@@ -137,7 +137,7 @@ typedef struct tp_system_options {
   uint32_t throughput;   /* messages a turn, at least 1 (DISP-1) */
   tp_time drain_timeout; /* how long tp_terminate lets actors drain (SYS-5) */
   bool escalate_ends;    /* a failure that escalates past the top terminates the system (SUP-10) */
-  tp_time now;           /* the time at which the system begins */
+  tp_time now;           /* the time at which the system begins, at least 0 */
   bool shuffle;          /* for tests: the seed draws whose turn is next, and how long (TK-3) */
   bool metrics;          /* count what the system does (MET-1) */
 } tp_system_options;
