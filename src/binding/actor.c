@@ -38,16 +38,33 @@ tpl_ref *tpl_check_actor(lua_State *L, int index, const char *where) {
   return u;
 }
 
+static bool is_table_of(lua_State *L, int index, tpl_host *h, const tp_ref *actor) {
+  tp_value state = tp_actor_state(actor);
+  if (state.type != TP_HOST) return false;
+  lua_rawgeti(h->aux, TPL_ANCHORS, (lua_Integer)state.as.host);
+  bool same = lua_topointer(h->aux, -1) == lua_topointer(L, index);
+  lua_pop(h->aux, 1);
+  return same;
+}
+
 /* Whether the table at `index` is that of the incarnation that lives: one that was kept over a restart
  * has no message in hand and starts no timers (SPAWN-4). */
 bool tpl_is_current(lua_State *L, int index, tpl_ref *u) {
-  if (u->host->system == NULL) return false;
-  tp_value state = tp_actor_state(u->ref);
-  if (state.type != TP_HOST) return false;
-  lua_rawgeti(u->host->aux, TPL_ANCHORS, (lua_Integer)state.as.host);
-  bool same = lua_topointer(u->host->aux, -1) == lua_topointer(L, index);
-  lua_pop(u->host->aux, 1);
-  return same;
+  return u->host->system != NULL && is_table_of(L, index, u->host, u->ref);
+}
+
+/* The actor at index 1 and its host; NULL when that incarnation is over. Raises for anything else. As a
+ * rule it is the one whose code runs: then its table need not be looked into. */
+static tp_ref *check_living(lua_State *L, const char *where, tpl_host **host) {
+  tpl_host *h = tpl_core_here(L)->state->running;
+  tp_ref *turn = h == NULL || h->current == NULL ? NULL : h->current->job.actor;
+  if (turn != NULL && is_table_of(L, 1, h, turn)) {
+    *host = h;
+    return turn;
+  }
+  tpl_ref *u = tpl_check_actor(L, 1, where);
+  *host = u->host;
+  return tpl_is_current(L, 1, u) ? u->ref : NULL;
 }
 
 /* ---- Fields ----------------------------------------------------------------------------- */
@@ -109,16 +126,22 @@ static int actor_tostring(lua_State *L) {
 
 /* ---- Methods ---------------------------------------------------------------------------- */
 
-static int answer(lua_State *L, tpl_ref *u, bool failed) {
-  tp_ref *sender = tpl_is_current(L, 1, u) ? tp_actor_sender(u->ref) : NULL;
+static int answer(lua_State *L, const char *where, bool failed) {
+  tpl_host *h;
+  tp_ref *actor = check_living(L, where, &h);
+  if (failed && !lua_toboolean(L, 2)) {
+    return tpl_misuse(L, "fail: the error must be neither nil nor false (got %s)",
+                      lua_isboolean(L, 2) ? "false" : "nil");
+  }
+  tp_ref *sender = actor == NULL ? NULL : tp_actor_sender(actor);
   if (sender == NULL) {
     lua_pushboolean(L, 0);
     return 1;
   }
   tp_ref_retain(sender); /* making the value may run the collector, and that a finalizer */
-  tp_value value = failed ? tpl_value_plain(L, u->host, 2) : tpl_value(L, u->host, 2);
-  int status = tp_reply(sender, value, failed, u->ref);
-  if (tp_unranked(u->host->system)) tpl_rank_told(L, u->host, sender);
+  tp_value value = failed ? tpl_value_plain(L, h, 2) : tpl_value(L, h, 2);
+  int status = tp_reply(sender, value, failed, actor);
+  if (tp_unranked(h->system)) tpl_rank_told(L, h, sender);
   tp_ref_release(sender);
   if (status != TP_OK) return luaL_error(L, "not enough memory");
   lua_pushboolean(L, 1);
@@ -126,17 +149,10 @@ static int answer(lua_State *L, tpl_ref *u, bool failed) {
 }
 
 /* actor:reply(value) -> true | false when nobody is to be answered          ASK-5 */
-static int actor_reply(lua_State *L) { return answer(L, tpl_check_actor(L, 1, "reply"), false); }
+static int actor_reply(lua_State *L) { return answer(L, "reply", false); }
 
 /* actor:fail(err)                                                           ASK-5 */
-static int actor_fail(lua_State *L) {
-  tpl_ref *u = tpl_check_actor(L, 1, "fail");
-  if (!lua_toboolean(L, 2)) {
-    return tpl_misuse(L, "fail: the error must be neither nil nor false (got %s)",
-                      lua_isboolean(L, 2) ? "false" : "nil");
-  }
-  return answer(L, u, true);
-}
+static int actor_fail(lua_State *L) { return answer(L, "fail", true); }
 
 /* actor:cancelled() -> whether the answer to the request in hand is not wanted any more    SG-14 */
 static int actor_cancelled(lua_State *L) {

@@ -408,7 +408,7 @@ void tpl_check_wait(lua_State *L, tpl_host *h, const char *where);
  * coroutine, drives the system on the main chunk. To be returned. */
 int tpl_wait(lua_State *L, tpl_host *h, tp_ref *slot, tpl_results *results, const char *where);
 
-/* The results of an ask: value, nil, from; or nil, err, from. */
+/* The results of an ask, whose target is at index 1: value, nil, from; or nil, err, from. */
 int tpl_ask_results(lua_State *L, tpl_host *h, tp_ref *slot);
 
 /* core.running_system(); troupe.sleep(ms); core.resolve(system, path, timeout). */

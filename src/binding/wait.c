@@ -15,22 +15,24 @@ static bool on_main(lua_State *L) {
   return is_main;
 }
 
+/* Raises why the code that runs in `c` cannot wait for `h` where it stands. */
+static void refuse(lua_State *L, tpl_host *h, const tpl_coro *c, const char *where) {
+  if (on_main(L)) tpl_misuse(L, "%s: cannot wait here: the system runs already", where);
+  if (c->L != L)
+    tpl_misuse(L, "%s: cannot wait in a coroutine of your own inside a handler", where);
+  if (!lua_isyieldable(L)) {
+    tpl_misuse(L, "%s: cannot wait here: a C function or a callback that may not wait is running",
+               where);
+  }
+  tpl_misuse(L, "%s: cannot wait for another system ('%s') in a handler", where,
+             tp_system_name(h->system));
+}
+
 static place where_am_i(lua_State *L, tpl_host *h, const char *where) {
   tpl_host *running = h->core->state->running;
   if (running != NULL && running->current != NULL) {
-    tpl_coro *c = running->current;
-    if (on_main(L)) tpl_misuse(L, "%s: cannot wait here: the system runs already", where);
-    if (c->L != L) {
-      tpl_misuse(L, "%s: cannot wait in a coroutine of your own inside a handler", where);
-    }
-    if (!lua_isyieldable(L)) {
-      tpl_misuse(L, "%s: cannot wait here: a C function or a callback that may not wait is running",
-                 where);
-    }
-    if (running != h) {
-      tpl_misuse(L, "%s: cannot wait for another system ('%s') in a handler", where,
-                 tp_system_name(h->system));
-    }
+    const tpl_coro *c = running->current;
+    if (running != h || c->L != L || !lua_isyieldable(L)) refuse(L, h, c, where);
     return PLACE_CORO;
   }
   if (h->driving) tpl_misuse(L, "%s: cannot wait here: the system runs already", where);
@@ -139,20 +141,25 @@ int tpl_wait(lua_State *L, tpl_host *h, tp_ref *slot, tpl_results *results, cons
 
 /* ---- What waits give -------------------------------------------------------------------- */
 
-static void push_from(lua_State *L, tpl_host *h, tp_ref *from) {
-  if (from == NULL) {
-    lua_pushnil(L);
-  } else {
-    tpl_push_ref(L, h, from);
-  }
+/* value, nil; or nil, err */
+static int push_outcome(lua_State *L, tpl_host *h, const tp_outcome *o) {
+  if (o->failed) lua_pushnil(L);
+  tpl_push_value(L, h, o->value);
+  if (!o->failed) lua_pushnil(L);
+  return 2;
 }
 
 int tpl_ask_results(lua_State *L, tpl_host *h, tp_ref *slot) {
   tp_outcome o = tp_slot_outcome(slot);
-  if (o.failed) lua_pushnil(L);
-  tpl_push_value(L, h, o.value);
-  if (!o.failed) lua_pushnil(L);
-  push_from(L, h, o.from);
+  const tpl_ref *target = lua_touserdata(L, 1);
+  push_outcome(L, h, &o);
+  if (o.from == NULL) {
+    lua_pushnil(L);
+  } else if (o.from == target->ref) { /* as a rule: without the way over the table of refs */
+    lua_pushvalue(L, 1);
+  } else {
+    tpl_push_ref(L, h, o.from);
+  }
   return 3;
 }
 
@@ -200,9 +207,9 @@ int tpl_sleep(lua_State *L) {
 
 /* true | nil, err */
 static int stop_results(lua_State *L, tpl_host *h, tp_ref *slot) {
-  (void)tpl_ask_results(L, h, slot);
-  lua_pop(L, 1);
-  if (!lua_isnil(L, -1)) return 2;
+  tp_outcome o = tp_slot_outcome(slot);
+  push_outcome(L, h, &o);
+  if (o.failed) return 2;
   lua_pop(L, 1);
   return 1;
 }
@@ -235,9 +242,8 @@ int tpl_check_await_stop(lua_State *L) {
 
 /* ref | nil, err */
 static int resolve_results(lua_State *L, tpl_host *h, tp_ref *slot) {
-  (void)tpl_ask_results(L, h, slot);
-  lua_pop(L, 1);
-  return 2;
+  tp_outcome o = tp_slot_outcome(slot);
+  return push_outcome(L, h, &o);
 }
 
 /* core.resolve(system, path, timeout_ms) -> ref | nil, err                   SEL-1 */
