@@ -5,6 +5,8 @@
 
 typedef void (*scenario)(host *h);
 
+enum { KEPT = 4096 }; /* bytes */
+
 /* ---- Running a scenario ----------------------------------------------------------------- */
 
 typedef enum shortage {
@@ -23,8 +25,10 @@ static void assert_it_answers(host *h) {
 }
 
 /* Returns how many allocations failed. */
-static size_t run_short_of_memory(scenario run, shortage what, size_t nth, bool abrupt) {
+static size_t run_short_of_memory(scenario run, shortage what, size_t nth, bool abrupt,
+                                  size_t keep) {
   host *h = host_open();
+  h->keep = keep;
   h->lenient = true;
   if (what == ONE_ALLOCATION) h->fail_at = nth;
   if (what == ALL_FROM_THERE) h->fail_from = nth;
@@ -43,17 +47,19 @@ static size_t run_short_of_memory(scenario run, shortage what, size_t nth, bool 
   return failures;
 }
 
-static void survive(scenario run, shortage what, bool abrupt) {
+static void survive(scenario run, shortage what, bool abrupt, size_t keep) {
   size_t nth = 1;
-  while (run_short_of_memory(run, what, nth, abrupt) > 0) nth++;
+  while (run_short_of_memory(run, what, nth, abrupt, keep) > 0) nth++;
   assert_true(nth > 4);
 }
 
 static void survives(void **state) {
   const scenario *run = *state;
-  survive(*run, ONE_ALLOCATION, false);
-  survive(*run, ALL_FROM_THERE, false);
-  survive(*run, ALL_FROM_THERE, true);
+  survive(*run, ONE_ALLOCATION, false, 0);
+  survive(*run, ALL_FROM_THERE, false, 0);
+  survive(*run, ALL_FROM_THERE, true, 0);
+  survive(*run, ALL_FROM_THERE, false, KEPT);
+  survive(*run, ALL_FROM_THERE, true, KEPT);
 }
 
 /* ---- Steps ------------------------------------------------------------------------------ */

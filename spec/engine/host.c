@@ -112,6 +112,7 @@ int host_start(host *h, const tp_system_options *options) {
       .release = release_value,
       .allocate = allocate,
       .allocator = h,
+      .keep = h->keep,
   };
   tp_system_options defaults = host_defaults();
   return tp_system_new(&functions, options != NULL ? options : &defaults, &h->system);

@@ -57,6 +57,7 @@ struct host {
   size_t fail_at;     /* this one fails; 0: none does */
   size_t fail_from;   /* this one and all after it fail; 0: none does */
   size_t failures;
+  size_t keep; /* the engine may keep so many bytes; 0: it asks for each block */
 
   host_entry *values;
   size_t value_count;

@@ -4,20 +4,57 @@
 
 #include "system.h"
 
+typedef struct tp_spare {
+  struct tp_spare *next;
+} tp_spare;
+
+static size_t grains_of(size_t size) { return (size + TP_GRAIN - 1) / TP_GRAIN; }
+
 void *tp_resize(tp_system *s, void *block, size_t old_size, size_t new_size) {
-  void *p = s->host.allocate(s->host.allocator, block, old_size, new_size);
-  if (p != NULL) s->bytes += new_size - old_size;
+  size_t from = grains_of(old_size) * TP_GRAIN, to = grains_of(new_size) * TP_GRAIN;
+  void *p = s->host.allocate(s->host.allocator, block, from, to);
+  if (p != NULL) s->bytes += to - from;
+  return p;
+}
+
+void *tp_alloc_raw(tp_system *s, size_t size) {
+  size_t grains = grains_of(size);
+  tp_spare *p = grains <= TP_SMALL_GRAINS ? s->kept.first[grains] : NULL;
+  if (p == NULL) return tp_resize(s, NULL, 0, size);
+  s->kept.first[grains] = p->next;
+  s->kept.bytes -= grains * TP_GRAIN;
+  s->bytes += grains * TP_GRAIN;
   return p;
 }
 
 void *tp_alloc(tp_system *s, size_t size) {
-  void *p = tp_resize(s, NULL, 0, size);
+  void *p = tp_alloc_raw(s, size);
   if (p != NULL) memset(p, 0, size);
   return p;
 }
 
 void tp_free(tp_system *s, void *block, size_t size) {
   if (block == NULL) return;
-  s->host.allocate(s->host.allocator, block, size, 0);
-  s->bytes -= size;
+  size_t grains = grains_of(size), bytes = grains * TP_GRAIN;
+  s->bytes -= bytes;
+  if (grains <= TP_SMALL_GRAINS && s->kept.bytes + bytes <= s->host.keep) {
+    tp_spare *p = block;
+    p->next = s->kept.first[grains];
+    s->kept.first[grains] = p;
+    s->kept.bytes += bytes;
+  } else {
+    s->host.allocate(s->host.allocator, block, bytes, 0);
+  }
+}
+
+void tp_alloc_keep_none(tp_system *s) {
+  s->host.keep = s->kept.bytes = 0;
+  for (size_t grains = 1; grains <= TP_SMALL_GRAINS; grains++) {
+    tp_spare *p = s->kept.first[grains], *next;
+    s->kept.first[grains] = NULL;
+    for (; p != NULL; p = next) {
+      next = p->next;
+      s->host.allocate(s->host.allocator, p, grains * TP_GRAIN, 0);
+    }
+  }
 }

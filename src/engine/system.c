@@ -249,6 +249,7 @@ void tp_system_free(tp_system *s) {
   tp_names_fini(s);
   tp_watches_fini(s);
   tp_ring_pool_fini(&s->rings);
+  tp_alloc_keep_none(s);
   tp_system_drop(s);
 }
 

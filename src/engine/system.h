@@ -3,6 +3,7 @@
 #define TP_SYSTEM_H
 
 #include "actor.h"
+#include "alloc.h"
 #include "events.h"
 #include "list.h"
 #include "random.h"
@@ -72,6 +73,7 @@ struct tp_system {
   size_t actors, queued, asks, scatters, waits, bytes;
   uint64_t dropped[TP_OVERFLOWS];
   tp_metrics *metrics; /* NULL: it does not count */
+  tp_kept kept;        /* blocks to be used again */
 
   char *name;
 };

@@ -127,6 +127,7 @@ typedef struct tp_host {
   /* As lua_Alloc: frees when new_size is 0, else NULL on failure. Must outlive every ref. */
   void *(*allocate)(void *allocator, void *block, size_t old_size, size_t new_size);
   void *allocator;
+  size_t keep; /* bytes of freed blocks that the engine may keep, to use them again */
 } tp_host;
 
 /* ---- Systems --------------------------------------------------------------------------- */
