@@ -404,7 +404,7 @@ void tpl_measured(tpl_coro *c);
 /* Raises unless a wait for `h` is possible from here; to be called before anything is done. */
 void tpl_check_wait(lua_State *L, tpl_host *h, const char *where);
 
-/* Waits for `slot` (taken), wherever that is possible: yields in a handler, a task or a user's own
+/* Waits for `slot` (taken), where tpl_check_wait has found that possible: yields in a handler, a task or a user's own
  * coroutine, drives the system on the main chunk. To be returned. */
 int tpl_wait(lua_State *L, tpl_host *h, tp_ref *slot, tpl_results *results, const char *where);
 

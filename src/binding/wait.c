@@ -3,12 +3,6 @@
  * driven until the answer is there). */
 #include "binding.h"
 
-typedef enum place {
-  PLACE_CORO,    /* the coroutine of a handler or a task */
-  PLACE_FOREIGN, /* a coroutine of the user's own, outside any handler */
-  PLACE_MAIN,
-} place;
-
 static bool on_main(lua_State *L) {
   bool is_main = lua_pushthread(L) == 1;
   lua_pop(L, 1);
@@ -26,21 +20,6 @@ static void refuse(lua_State *L, tpl_host *h, const tpl_coro *c, const char *whe
   }
   tpl_misuse(L, "%s: cannot wait for another system ('%s') in a handler", where,
              tp_system_name(h->system));
-}
-
-static place where_am_i(lua_State *L, tpl_host *h, const char *where) {
-  tpl_host *running = h->core->state->running;
-  if (running != NULL && running->current != NULL) {
-    const tpl_coro *c = running->current;
-    if (running != h || c->L != L || !lua_isyieldable(L)) refuse(L, h, c, where);
-    return PLACE_CORO;
-  }
-  if (h->driving) tpl_misuse(L, "%s: cannot wait here: the system runs already", where);
-  if (on_main(L)) return PLACE_MAIN;
-  if (!lua_isyieldable(L)) {
-    tpl_misuse(L, "%s: cannot wait here: a C function is running in between", where);
-  }
-  return PLACE_FOREIGN;
 }
 
 /* Never returns when what runs here is to end at its next wait: a task that was cancelled, a handler
@@ -63,7 +42,16 @@ static void end_if_over(lua_State *L, tpl_host *h) {
 
 void tpl_check_wait(lua_State *L, tpl_host *h, const char *where) {
   if (h->system == NULL) return;
-  if (where_am_i(L, h, where) == PLACE_CORO) end_if_over(L, h);
+  tpl_host *running = h->core->state->running;
+  if (running != NULL && running->current != NULL) {
+    const tpl_coro *c = running->current;
+    if (running != h || c->L != L || !lua_isyieldable(L)) refuse(L, h, c, where);
+    end_if_over(L, h);
+  } else if (h->driving) {
+    tpl_misuse(L, "%s: cannot wait here: the system runs already", where);
+  } else if (!on_main(L) && !lua_isyieldable(L)) {
+    tpl_misuse(L, "%s: cannot wait here: a C function is running in between", where);
+  }
 }
 
 /* The slot is kept by its ref's userdata, whatever raises from here on. */
@@ -130,13 +118,10 @@ static int wait_here(lua_State *L, tpl_host *h, tp_ref *slot, tpl_results *resul
 }
 
 int tpl_wait(lua_State *L, tpl_host *h, tp_ref *slot, tpl_results *results, const char *where) {
-  switch (where_am_i(L, h, where)) {
-    case PLACE_CORO: return yield(L, h->current, slot, results);
-    case PLACE_FOREIGN:
-      if (!tp_waits_ended(h->system)) return yield_foreign(L, h, slot, results);
-      return wait_here(L, h, slot, results, where); /* nobody would come back to resume it */
-    default: return wait_here(L, h, slot, results, where);
-  }
+  if (h->current != NULL) return yield(L, h->current, slot, results);
+  /* Once the system has stopped, nobody would come back to resume a coroutine of the user's. */
+  if (!on_main(L) && !tp_waits_ended(h->system)) return yield_foreign(L, h, slot, results);
+  return wait_here(L, h, slot, results, where);
 }
 
 /* ---- What waits give -------------------------------------------------------------------- */

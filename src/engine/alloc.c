@@ -23,7 +23,6 @@ void *tp_alloc_raw(tp_system *s, size_t size) {
   if (p == NULL) return tp_resize(s, NULL, 0, size);
   s->kept.first[grains] = p->next;
   s->kept.bytes -= grains * TP_GRAIN;
-  s->bytes += grains * TP_GRAIN;
   return p;
 }
 
@@ -33,17 +32,21 @@ void *tp_alloc(tp_system *s, size_t size) {
   return p;
 }
 
+static void give_back(tp_system *s, void *block, size_t bytes) {
+  s->host.allocate(s->host.allocator, block, bytes, 0);
+  s->bytes -= bytes;
+}
+
 void tp_free(tp_system *s, void *block, size_t size) {
   if (block == NULL) return;
   size_t grains = grains_of(size), bytes = grains * TP_GRAIN;
-  s->bytes -= bytes;
   if (grains <= TP_SMALL_GRAINS && s->kept.bytes + bytes <= s->host.keep) {
     tp_spare *p = block;
     p->next = s->kept.first[grains];
     s->kept.first[grains] = p;
     s->kept.bytes += bytes;
   } else {
-    s->host.allocate(s->host.allocator, block, bytes, 0);
+    give_back(s, block, bytes);
   }
 }
 
@@ -54,7 +57,7 @@ void tp_alloc_keep_none(tp_system *s) {
     s->kept.first[grains] = NULL;
     for (; p != NULL; p = next) {
       next = p->next;
-      s->host.allocate(s->host.allocator, p, grains * TP_GRAIN, 0);
+      give_back(s, p, grains * TP_GRAIN);
     }
   }
 }

@@ -1,8 +1,8 @@
 /* Memory of a system: every byte the engine holds comes from the host's allocator and is
  * counted, so that tests can make each single allocation fail and see that none leaks.
  *
- * Small blocks that are given back are kept for the next of their size, up to what the host allows.
- * Those count as given back: a system's bytes are what it uses. */
+ * Small blocks that are freed are kept for the next of their size, up to what the host allows. They
+ * count as given back: tp_stats.bytes is what is used. */
 #ifndef TP_ALLOC_H
 #define TP_ALLOC_H
 
@@ -13,7 +13,7 @@ enum { TP_GRAIN = 16, TP_SMALL_GRAINS = 32 };
 
 typedef struct tp_kept {
   struct tp_spare *first[TP_SMALL_GRAINS + 1]; /* by grains */
-  size_t bytes;
+  size_t bytes;                                /* of `bytes` of the system */
 } tp_kept;
 
 /* Zeroed memory, or NULL. */

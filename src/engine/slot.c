@@ -10,13 +10,27 @@
 #include "system.h"
 #include "watch.h"
 
+/* Field by field: clearing the whole first takes longer than all the rest of this. */
 static tp_slot *new_slot(tp_system *s, tp_ref *target) {
-  tp_slot *slot = tp_alloc(s, sizeof *slot);
+  tp_slot *slot = tp_alloc_raw(s, sizeof *slot);
   if (slot == NULL) return NULL;
   tp_ref_init(&slot->ref, s, TP_REF_SLOT);
-  slot->run.kind = TP_RUN_SLOT;
+  slot->run = (tp_runnable){.kind = TP_RUN_SLOT};
+  slot->timer = (tp_timer){0};
   tp_list_init(&slot->open);
   slot->target = target;
+  slot->budget = 0;
+  slot->outcome = (tp_outcome){0};
+  slot->waiter = NULL;
+  slot->job = NULL;
+  slot->token = NULL;
+  slot->gather = slot->asked = NULL;
+  slot->next_cancelled = NULL;
+  slot->handlers = NULL;
+  slot->notice = NULL;
+  slot->requests = 0;
+  slot->shown = slot->settled = slot->expires_well = slot->notify = false;
+  slot->cancels = slot->cancelled = slot->hedge = slot->passed_on = false;
   if (target != NULL) tp_ref_retain(target);
   return slot;
 }

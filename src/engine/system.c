@@ -305,6 +305,6 @@ void tp_system_stats(const tp_system *s, tp_stats *out) {
                     .timers = tp_timers_count(s),
                     .waits = s->waits,
                     .lost = s->events.lost,
-                    .bytes = s->bytes};
+                    .bytes = s->bytes - s->kept.bytes};
   memcpy(out->dropped, s->dropped, sizeof out->dropped);
 }
