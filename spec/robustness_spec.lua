@@ -140,6 +140,46 @@ describe("robustness", function()
     end)
   end)
 
+  describe("of many refs", function()
+    it("PATH-6 keeps one equal that a finalizer has made anew", function()
+      local parent, made
+      kit().system:spawn { receive = ignore, pre_start = function(actor) parent = actor end }
+      kit():settle()
+      for i = 1, 3 do parent:spawn(ignore, "child-" .. i) end
+      collectgarbage()
+      parent:child("child-1") -- garbage, which is finalized after this:
+      setmetatable({}, { __gc = function() made = parent:child("child-1") end })
+
+      collectgarbage()
+
+      local others = { parent:child("child-2"), parent:child("child-3") }
+      assert.are.equal(made, parent:child("child-1"))
+      assert.are_not.equal(others[1], others[2])
+    end)
+
+    it("PATH-6 gives their memory back", function()
+      local function held_after(count)
+        do
+          local refs = {}
+          for i = 1, count do refs[i] = kit().system:spawn(ignore) end
+          for _, ref in ipairs(refs) do ref:stop() end
+        end
+        for _ = 1, 2 do
+          kit():settle()
+          collectgarbage()
+        end
+        kit():settle()
+        collectgarbage()
+        return collectgarbage("count") * 1024
+      end
+      local before = held_after(100)
+
+      local after = held_after(20000)
+
+      assert.is_true(after - before < 20000, ("%d bytes more"):format(after - before))
+    end)
+  end)
+
   describe("of what waits", function()
     it("LIFE-10 fails a handler that was resumed from outside in its own turn", function()
       local silent = kit().system:spawn(ignore)

@@ -50,7 +50,8 @@ describe("known troubles", function()
     return { stats.engine_bytes, stats.anchored, collectgarbage("count") * 1024 }
   end
 
-  --- Fails when `act`, which does something a hundred times, leaves anything behind.
+  --- Fails when `act`, which does something a hundred times, leaves anything behind. What Lua holds
+  --- may differ by a table that has grown, by less than a value for each.
   local function assert_leaves_nothing(act)
     held_after(act, 50)
     local before = held_after(act, 50)
@@ -58,7 +59,8 @@ describe("known troubles", function()
     local after = held_after(act, 50)
 
     assert.are.same({ before[1], before[2] }, { after[1], after[2] })
-    assert.is_true(after[3] - before[3] < 5000, ("%d bytes more"):format(after[3] - before[3]))
+    local more = after[3] - before[3]
+    assert.is_true(more < 50 * 100 * 8, ("%d bytes more"):format(more))
   end
 
   --- Fails when `act(10000)` takes more time for each than `act(1000)`.

@@ -141,9 +141,9 @@ int tpl_handle_gc(lua_State *L);
 /* Places on the stack of aux. */
 enum {
   TPL_ANCHORS = 1, /* slot -> value */
-  TPL_REFS,        /* tp_ref * -> its userdata, weak: refs are equal when they are the same */
+  TPL_REFS,        /* handle -> its ref's userdata, weak; or, free, the next free handle */
   TPL_THREADS,     /* tpl_coro * -> its thread */
-  TPL_REF_MT,
+  TPL_REF_MT,      /* of this host's refs; it keeps the host */
   TPL_ACTOR_MT,
   TPL_SYSTEM, /* the userdata of the host itself */
   TPL_CORE,   /* the userdata of the core */
@@ -157,9 +157,19 @@ typedef struct tpl_anchors {
   uint32_t room;     /* of `slots` */
   uint32_t used;
   uint32_t first_free; /* 0: none */
+  uint32_t trim_below; /* so many in use it is worth to look for what can be given back */
 } tpl_anchors;
 
 #define TPL_FREE 0x80000000u
+
+/* The table of refs. Handles are given from 1 on, and then again those that have become free. */
+typedef struct tpl_refs {
+  uint32_t capacity;   /* of the table */
+  uint32_t given;      /* handles that have ever been in use */
+  uint32_t used;       /* that are */
+  uint32_t first_free; /* 0: none */
+  uint32_t trim_below; /* so many in use it is worth to look for what can be given back */
+} tpl_refs;
 
 struct tpl_host {
   const void *magic;
@@ -169,6 +179,7 @@ struct tpl_host {
   tp_loop *loop; /* made when first slept in; a system in virtual time has none */
   lua_State *aux;
   tpl_anchors anchors;
+  tpl_refs refs;
 
   tpl_coro *volatile current; /* whose coroutine runs user code now, or NULL; signals look at it */
   tpl_coro *idle;             /* coroutines to be used again */
@@ -258,11 +269,23 @@ tpl_ref *tpl_test_ref(lua_State *L, int index);
 /* The ref at `index`; raises "<where>: <what> must be a ref (got ...)". */
 tpl_ref *tpl_check_ref(lua_State *L, int index, const char *where, const char *what);
 
+/* Pushes an empty table of refs, with room for `capacity`; the metatable of the refs of the host at
+ * `userdata`. */
+void tpl_push_refs(lua_State *L, uint32_t capacity);
+void tpl_push_ref_metatable(lua_State *L, int userdata);
+
 /* Pushes the one userdata of `r` (borrowed). */
 void tpl_push_ref(lua_State *L, tpl_host *h, tp_ref *r);
 
-/* Gives back the count that a ref's userdata holds; the ref is gone then. */
-void tpl_ref_release(tpl_ref *r);
+/* Whoever still holds a ref of `h` holds one that is gone. */
+void tpl_release_refs(tpl_host *h);
+
+/* Gives back the memory of a table of refs that was large once. May raise. */
+void tpl_trim_refs(lua_State *L, tpl_host *h);
+bool tpl_refs_are_large(const tpl_host *h);
+
+/* The finalizer of refs. */
+int tpl_ref_gc(lua_State *L);
 
 /* Pushes the path as text. */
 void tpl_push_path(lua_State *L, const tp_ref *r);

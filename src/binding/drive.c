@@ -276,7 +276,9 @@ void tpl_switch(lua_State *L, tpl_host *h, tp_job *job) {
 }
 
 static int trim(lua_State *L) {
-  tpl_trim_anchors(L, lua_touserdata(L, 1));
+  tpl_host *h = lua_touserdata(L, 1);
+  if (tpl_anchors_are_large(h)) tpl_trim_anchors(L, h);
+  if (tpl_refs_are_large(h)) tpl_trim_refs(L, h);
   return 0;
 }
 
@@ -302,7 +304,7 @@ bool tpl_run_ready(lua_State *L, tpl_host *h) {
     enter(L, c, 1);
   }
   tp_watchdog_end(h->watchdog);
-  if (tpl_anchors_are_large(h)) (void)protect(L, trim, h);
+  if (tpl_anchors_are_large(h) || tpl_refs_are_large(h)) (void)protect(L, trim, h);
   h->core->state->running = outer;
   return true;
 }

@@ -45,12 +45,12 @@ static void push_weak_table(lua_State *L) {
 static void fill_aux(lua_State *L, tpl_host *h, int options, int userdata) {
   luaL_checkstack(h->aux, TPL_AUX_SIZE + LUA_MINSTACK, NULL);
   lua_newtable(L);
-  push_weak_table(L);
+  tpl_push_refs(L, 0);
   lua_newtable(L);
+  tpl_push_ref_metatable(L, userdata);
   lua_pushvalue(L, lua_upvalueindex(1));
-  lua_getiuservalue(L, -1, TPL_CORE_REF_MT);
-  lua_getiuservalue(L, -2, TPL_CORE_ACTOR_MT);
-  lua_remove(L, -3);
+  lua_getiuservalue(L, -1, TPL_CORE_ACTOR_MT);
+  lua_remove(L, -2);
   lua_pushvalue(L, userdata);
   lua_pushvalue(L, lua_upvalueindex(1));
   lua_getfield(L, options, "on_event");
@@ -181,15 +181,6 @@ int tpl_handle_gc(lua_State *L) {
   return 0;
 }
 
-/* Whoever still holds a ref holds one that is gone. */
-static void release_refs(tpl_host *h) {
-  lua_pushnil(h->aux);
-  while (lua_next(h->aux, TPL_REFS) != 0) {
-    tpl_ref_release(lua_touserdata(h->aux, -1));
-    lua_pop(h->aux, 1);
-  }
-}
-
 /* Runs no user code: the system may be collected at any time, or with the state. */
 static void take_apart(tpl_host *h) {
   tp_system *s = h->system;
@@ -203,7 +194,7 @@ static void take_apart(tpl_host *h) {
   h->loop = NULL;
   tpl_free_anchors(h);
   while (h->owned != NULL) tpl_disown(h->owned);
-  release_refs(h);
+  tpl_release_refs(h);
 }
 
 static int host_gc(lua_State *L) {

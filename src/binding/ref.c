@@ -1,4 +1,4 @@
-/* Refs as Lua sees them: one userdata for each, so that equal refs are the same value. */
+/* Refs as Lua sees them: their methods and fields. */
 #include <string.h>
 
 #include "binding.h"
@@ -16,44 +16,6 @@ tpl_ref *tpl_check_ref(lua_State *L, int index, const char *where, const char *w
     tpl_misuse(L, "%s: %s must be a ref (got %s)", where, what, luaL_typename(L, index));
   }
   return r;
-}
-
-void tpl_push_ref(lua_State *L, tpl_host *h, tp_ref *r) {
-  int type = lua_rawgetp(h->aux, TPL_REFS, r);
-  lua_xmove(h->aux, L, 1);
-  if (type != LUA_TNIL) return;
-  lua_pop(L, 1);
-  luaL_checkstack(L, 4, NULL);
-  tp_ref_retain(r); /* a finalizer that runs now may drive the system, and end what `r` is */
-  tpl_ref *u = lua_newuserdatauv(L, sizeof *u, 1);
-  *u = (tpl_ref){.magic = &tpl_ref_magic, .host = h};
-  if (lua_rawgetp(h->aux, TPL_REFS, r) != LUA_TNIL) { /* or has made its userdata */
-    lua_xmove(h->aux, L, 1);
-    lua_replace(L, -2);
-    tp_ref_release(r);
-    return;
-  }
-  lua_pop(h->aux, 1);
-  tpl_push_aux(L, h, TPL_SYSTEM); /* whoever has a ref has its system */
-  lua_setiuservalue(L, -2, 1);
-  tpl_push_aux(L, h, TPL_REFS);
-  lua_pushvalue(L, -2);
-  lua_rawsetp(L, -2, r);
-  lua_pop(L, 1);
-  tpl_push_aux(L, h, TPL_REF_MT);
-  lua_setmetatable(L, -2);
-  u->ref = r;
-}
-
-void tpl_ref_release(tpl_ref *u) {
-  tp_ref *r = u->ref;
-  u->ref = NULL;
-  if (r != NULL) tp_ref_release(r);
-}
-
-static int ref_gc(lua_State *L) {
-  tpl_ref_release(lua_touserdata(L, 1));
-  return 0;
 }
 
 /* A ref that has been finalized, or whose system has been taken apart: only finalizers, and who gets
@@ -231,8 +193,8 @@ static int core_is_actor(lua_State *L) {
 }
 
 static int core_ref_system(lua_State *L) {
-  (void)tpl_check_ref(L, 1, "system", "the argument");
-  lua_getiuservalue(L, 1, 1);
+  const tpl_ref *u = tpl_check_ref(L, 1, "system", "the argument");
+  tpl_push_aux(L, u->host, TPL_SYSTEM);
   return 1;
 }
 
@@ -364,8 +326,8 @@ void tpl_open_ref(lua_State *L, int core) {
                                        {"open_ref", core_open_ref},
                                        {NULL, NULL}};
   tpl_set_functions(L, core, functions);
-  lua_newtable(L); /* the metatable; the Lua side adds __index */
-  lua_pushcfunction(L, ref_gc);
+  lua_newtable(L); /* a host's metatable is made from it; the Lua side adds to __index */
+  lua_pushcfunction(L, tpl_ref_gc);
   lua_setfield(L, -2, "__gc");
   lua_pushcfunction(L, ref_tostring);
   lua_setfield(L, -2, "__tostring");

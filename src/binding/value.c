@@ -36,6 +36,7 @@ static void grow(lua_State *L, tpl_host *h, uint32_t capacity) {
     lua_rawseti(L, -2, a->capacity + 1);
     free_slot(a, ++a->capacity);
   }
+  a->trim_below = a->capacity / 8;
   lua_pop(L, 1);
 }
 
@@ -78,7 +79,7 @@ void tpl_release(void *context, uint64_t slot) {
 }
 
 bool tpl_anchors_are_large(const tpl_host *h) {
-  return h->anchors.capacity > LARGE && h->anchors.used < h->anchors.capacity / 8;
+  return h->anchors.capacity > LARGE && h->anchors.used < h->anchors.trim_below;
 }
 
 static uint32_t last_used(const tpl_anchors *a) {
@@ -90,7 +91,9 @@ static uint32_t last_used(const tpl_anchors *a) {
 void tpl_trim_anchors(lua_State *L, tpl_host *h) {
   tpl_anchors *a = &h->anchors;
   uint32_t keep = last_used(a) < FIRST_ROOM ? FIRST_ROOM : last_used(a);
+  a->trim_below = a->used / 2; /* what cannot be trimmed now is not looked at all the time */
   if (keep > a->capacity / 2) return;
+  a->trim_below = keep / 8;
   tpl_push_aux(L, h, TPL_ANCHORS);
   for (; a->capacity > keep; a->capacity--) {
     lua_pushnil(L);

@@ -6,9 +6,10 @@
 
 void tp_ref_init(tp_ref *r, tp_system *s, tp_ref_kind kind) {
   r->system = s;
-  r->uid = ++s->uids;
+  r->uid = ++s->uids & TP_UID_MAX;
   r->count = 1;
   r->kind = (uint8_t)kind;
+  r->handle = 0;
   tp_system_hold(s);
 }
 
@@ -31,6 +32,10 @@ bool tp_ref_alive(const tp_ref *r) {
   if (r->kind == TP_REF_SLOT) return !tp_slot_settled(r);
   return ((const tp_actor *)(const void *)r)->phase != TP_PHASE_STOPPED;
 }
+
+uint32_t tp_ref_handle(const tp_ref *r) { return r->handle; }
+
+void tp_ref_set_handle(tp_ref *r, uint32_t handle) { r->handle = handle; }
 
 uint64_t tp_ref_uid(const tp_ref *r) { return r->uid; }
 

@@ -10,11 +10,14 @@
 
 typedef enum tp_ref_kind { TP_REF_ACTOR, TP_REF_SLOT } tp_ref_kind;
 
+#define TP_UID_MAX (((uint64_t)1 << 56) - 1)
+
 struct tp_ref {
   tp_system *system;
-  uint64_t uid; /* of the incarnation of a name (PATH-6), or the number of an ask */
+  __extension__ uint64_t uid : 56; /* of the incarnation of a name (PATH-6), or an ask's number */
+  __extension__ uint64_t kind : 8; /* tp_ref_kind */
   uint32_t count;
-  uint8_t kind; /* tp_ref_kind */
+  uint32_t handle; /* the host's, see tp_ref_handle */
 };
 
 /* Begins a ref with a count of one. */

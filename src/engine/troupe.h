@@ -327,6 +327,11 @@ void tp_ref_release(tp_ref *r);
 bool tp_ref_is_actor(const tp_ref *r); /* else it is a reply slot */
 bool tp_ref_alive(const tp_ref *r);    /* not stopped; a slot: open */
 uint64_t tp_ref_uid(const tp_ref *r);
+
+/* A number for the host to find its own object of the ref by; 0 until it sets one. */
+uint32_t tp_ref_handle(const tp_ref *r);
+void tp_ref_set_handle(tp_ref *r, uint32_t handle);
+
 tp_system *tp_ref_system(const tp_ref *r); /* NULL when the system has been freed */
 tp_ref *tp_ref_parent(const tp_ref *r);    /* borrowed; NULL for the root and for slots */
 
