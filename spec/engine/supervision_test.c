@@ -49,7 +49,7 @@ static void record_with_last(host *h, tp_job *job) {
   char last[32];
   host_text(h, tp_actor_state(job->actor), last, sizeof last);
   host_log(h, "%s>%lld", last, (long long)message.as.integer);
-  tp_actor_set_state(job->actor, message);
+  tp_actor_set_state(job->actor, host_value(h, message.as.integer));
   if (message.as.integer < 0) host_fail(h, job, message);
 }
 
@@ -63,7 +63,7 @@ static void restart_begins_anew(void **state) {
   tp_ref *a = spawn_recorder(h, directive(TP_DIRECTIVE_RESTART));
   SEND(h, a, 1, -1, 2, 3);
   host_run(h);
-  assert_log(h, "nil>1 1>-1 nil>2 2>3");
+  assert_log(h, "nil>1 #1>-1 nil>2 #2>3");
 }
 
 static void resume_keeps_the_state(void **state) {
@@ -71,7 +71,7 @@ static void resume_keeps_the_state(void **state) {
   tp_ref *a = spawn_recorder(h, directive(TP_DIRECTIVE_RESUME));
   SEND(h, a, 1, -1, 2, 3);
   host_run(h);
-  assert_log(h, "nil>1 1>-1 -1>2 2>3");
+  assert_log(h, "nil>1 #1>-1 #-1>2 #2>3");
 }
 
 static void resume_runs_no_hooks(void **state) {

@@ -12,9 +12,9 @@
 
 static int set_name(tp_system *s, tp_actor *a, const char *name, size_t length) {
   if (name == NULL) return TP_OK;
-  a->label.name = tp_alloc(s, length + 1);
+  a->label.name = tp_alloc(s, sizeof *a->label.name + length + 1);
   if (a->label.name == NULL) return TP_ENOMEM;
-  memcpy(a->label.name, name, length);
+  memcpy(a->label.name->text, name, length);
   a->named = true;
   return TP_OK;
 }
@@ -28,7 +28,9 @@ static int have_family(tp_system *s, tp_actor *a) {
 }
 
 static void free_name(tp_actor *a) {
-  if (a->named) tp_free(a->ref.system, a->label.name, strlen(a->label.name) + 1);
+  if (!a->named) return;
+  tp_label *label = a->label.name;
+  tp_free(a->ref.system, label, sizeof *label + strlen(label->text) + 1);
   a->named = false;
 }
 
@@ -97,8 +99,7 @@ static void free_extra(tp_system *s, tp_actor *a) {
 
 void tp_actor_strip(tp_actor *a) {
   tp_system *s = a->ref.system;
-  tp_value_release(s, a->state);
-  a->state = tp_nil();
+  tp_actor_set_state(&a->ref, tp_nil());
   free_extra(s, a);
   if (a->priority != NULL) tp_priority_free(a);
   if (a->family != NULL) tp_free(s, a->family, sizeof *a->family);
@@ -132,12 +133,16 @@ tp_extra *tp_actor_extra(tp_actor *a) {
   return a->extra;
 }
 
-tp_value tp_actor_state(const tp_ref *actor) { return tp_actor_look(actor)->state; }
+tp_value tp_actor_state(const tp_ref *actor) {
+  const tp_actor *a = tp_actor_look(actor);
+  return a->keeps ? (tp_value){.type = TP_HOST, .as.host = a->state} : tp_nil();
+}
 
 void tp_actor_set_state(tp_ref *actor, tp_value state) {
   tp_actor *a = tp_actor_of(actor);
-  tp_value_release(actor->system, a->state);
-  a->state = state;
+  tp_value_release(actor->system, tp_actor_state(actor));
+  a->keeps = state.type == TP_HOST;
+  a->state = state.as.host;
 }
 
 tp_ref *tp_actor_sender(tp_ref *actor) {

@@ -59,6 +59,12 @@ typedef struct tp_extra {
   struct tp_actor *next_decision;
 } tp_extra;
 
+/* The name of a child that has been given one. */
+typedef struct tp_label {
+  struct tp_actor *next; /* in its bucket of the name table */
+  char text[];
+} tp_label;
+
 typedef struct tp_router tp_router;
 typedef struct tp_priority tp_priority;
 
@@ -69,7 +75,7 @@ typedef struct tp_actor {
   tp_job *job; /* in hand: running, or waiting for `waits_for` */
   tp_slot *waits_for;
   tp_behavior *behavior; /* NULL for guardians */
-  tp_value state;        /* the host's, of this incarnation */
+  uint64_t state;        /* the host's, of this incarnation, if it `keeps` some */
   union {
     struct {
       uint8_t phase;  /* tp_phase */
@@ -92,15 +98,15 @@ typedef struct tp_actor {
   bool started;       /* pre_start of this incarnation has ended */
   bool removed;       /* by its pool, which does not spawn it anew (RTR-15) */
   bool named;         /* by `label.name`; else "$" and `label.number` */
+  bool keeps;         /* it has `state` */
   uint32_t bounded;   /* messages queued that count towards the mailbox's capacity */
 
   struct tp_actor *parent; /* counted; NULL for the root */
   tp_link siblings;
   union {
-    char *name;
+    tp_label *name;
     uint64_t number;
   } label;
-  struct tp_actor *next_named; /* in its bucket of the name table */
   tp_family *family;
   tp_extra *extra;
   tp_router *router;

@@ -14,8 +14,9 @@ static tp_actor **bucket_of(tp_names *t, const tp_actor *parent, const char *nam
 }
 
 static void insert(tp_names *t, tp_actor *a) {
-  tp_actor **bucket = bucket_of(t, a->parent, a->label.name, strlen(a->label.name));
-  a->next_named = *bucket;
+  tp_label *label = a->label.name;
+  tp_actor **bucket = bucket_of(t, a->parent, label->text, strlen(label->text));
+  label->next = *bucket;
   *bucket = a;
 }
 
@@ -27,7 +28,7 @@ int tp_names_reserve(tp_system *s) {
   if (bigger.buckets == NULL) return TP_ENOMEM;
   for (size_t i = 0; i < t->size; i++) {
     for (tp_actor *a = t->buckets[i], *next; a != NULL; a = next) {
-      next = a->next_named;
+      next = a->label.name->next;
       insert(&bigger, a);
     }
   }
@@ -42,20 +43,19 @@ void tp_names_add(tp_system *s, tp_actor *a) {
 }
 
 void tp_names_remove(tp_system *s, tp_actor *a) {
-  tp_actor **link = bucket_of(&s->names, a->parent, a->label.name, strlen(a->label.name));
-  while (*link != a) link = &(*link)->next_named;
-  *link = a->next_named;
+  const char *name = a->label.name->text;
+  tp_actor **link = bucket_of(&s->names, a->parent, name, strlen(name));
+  while (*link != a) link = &(*link)->label.name->next;
+  *link = a->label.name->next;
   s->names.count--;
 }
 
 tp_actor *tp_names_find(tp_system *s, const tp_actor *parent, const char *name, size_t length) {
   if (s->names.size == 0) return NULL;
   tp_actor *a = *bucket_of(&s->names, parent, name, length);
-  for (; a != NULL; a = a->next_named) {
-    if (a->parent == parent && strncmp(a->label.name, name, length) == 0 &&
-        a->label.name[length] == '\0') {
-      return a;
-    }
+  for (; a != NULL; a = a->label.name->next) {
+    const char *text = a->label.name->text;
+    if (a->parent == parent && strncmp(text, name, length) == 0 && text[length] == '\0') return a;
   }
   return NULL;
 }

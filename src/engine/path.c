@@ -29,7 +29,7 @@ static void append_number(text *t, char prefix, uint64_t number) {
 
 static void append_name(text *t, const tp_actor *a) {
   if (a->named) {
-    append(t, a->label.name, strlen(a->label.name));
+    append(t, a->label.name->text, strlen(a->label.name->text));
   } else if (a->parent != NULL) {
     append_number(t, '$', a->label.number);
   }
@@ -58,7 +58,7 @@ static void append_elements(text *t, const tp_actor *a) {
   for (; a->parent != NULL; a = a->parent) {
     char number[24];
     text name = {number, sizeof number, 0};
-    const char *bytes = a->named ? a->label.name : number;
+    const char *bytes = a->named ? a->label.name->text : number;
     if (!a->named) append_name(&name, a);
     size_t length = a->named ? strlen(bytes) : name.length;
     end -= length;

@@ -19,7 +19,7 @@ enum { RESPAWN_LIMIT = 10 };
 
 /* Routees are the only children of a pool, and are named by their numbers. */
 static uint64_t number_of(const tp_actor *routee) {
-  return strtoull(routee->label.name + strlen(NAME), NULL, 10);
+  return strtoull(routee->label.name->text + strlen(NAME), NULL, 10);
 }
 
 /* Where the first routee is whose number is not less; the count when there is none. */

@@ -431,8 +431,8 @@ int tp_unstash_all(tp_ref *actor);
  * incarnation ends (TMR-7). TP_NEVER turns it off. TP_ESTOPPED, TP_ENOMEM. */
 int tp_set_receive_timeout(tp_ref *actor, tp_time timeout);
 
-/* What the host keeps for the running incarnation of an actor (SPAWN-4); released by the engine
- * at restart and stop. tp_actor_set_state takes it. */
+/* What the host keeps for the running incarnation of an actor (SPAWN-4), a TP_HOST or nil; released
+ * by the engine at restart and stop. tp_actor_set_state takes it. */
 tp_value tp_actor_state(const tp_ref *actor);
 void tp_actor_set_state(tp_ref *actor, tp_value state);
 bool tp_actor_can_spawn(const tp_ref *actor); /* SPAWN-6 */
