@@ -2,7 +2,6 @@
 local check = require "troupe.check"
 local core = require "troupe.core"
 local path = require "troupe.path"
-local spawn = require "troupe.spawn"
 local systems = require "troupe.systems"
 local timers = require "troupe.timers"
 
@@ -16,6 +15,9 @@ local timers = require "troupe.timers"
 ---@field system troupe.System
 ---@field log troupe.Logger
 ---@field timers troupe.Timers
+---@field spawn fun(self: troupe.Actor, behavior: troupe.Behavior, name?: string,
+---  options?: troupe.SpawnOptions): troupe.Ref  a child, "$<n>" by default; raises OptionsErrors at
+---  the caller's line (SPAWN-1)
 ---@field reply fun(self: troupe.Actor, value: any): boolean  false when nobody asked (ASK-5)
 ---@field fail fun(self: troupe.Actor, err: any): boolean     fails the ask (ASK-5)
 ---@field cancelled fun(self: troupe.Actor): boolean  the answer to the request in hand is not
@@ -53,17 +55,6 @@ core.open_actor(function(ref, key, actor)
   local field = fields[key]
   return field and field(ref, actor)
 end, names)
-
---- Spawns a child.  (SPAWN-1)
----@param behavior troupe.Behavior
----@param name? string              default: "$<n>"
----@param options? troupe.SpawnOptions
----@return troupe.Ref
----@raise OptionsError at the caller's line
-function Actor:spawn(behavior, name, options)
-  local ref = spawn(core.actor_ref(self, "spawn"), behavior, name, options)
-  return ref
-end
 
 -- What an actor has become, the latest last; without anything, its behavior's own function. It is
 -- found by the actor table, so it ends with the incarnation.

@@ -32,14 +32,15 @@ local function check_groups(made, parent, level)
   if why then check.fail("spawn", why, level + 1) end
 end
 
---- Spawns below `parent`; for `system:spawn` and `actor:spawn`, whose caller the errors name.
+--- Spawns below `parent`; for `system:spawn` and `actor:spawn`, whose caller the errors name. A
+--- bare function without a name or options is spawned by the core, and does not come here.
 ---@param parent troupe.Ref
 ---@param behavior troupe.Behavior
 ---@param name? string
 ---@param options? troupe.SpawnOptions
 ---@return troupe.Ref
 ---@raise OptionsError
-return function(parent, behavior, name, options)
+local function spawn(parent, behavior, name, options)
   if name ~= nil then check_name(name, parent, 3) end
   local ref, why
   if options == nil and type(behavior) == "function" then
@@ -52,3 +53,7 @@ return function(parent, behavior, name, options)
   if not ref then refuse(why, parent, name, 3) end
   return ref
 end
+
+core.system_methods.spawn, core.actor_methods.spawn = core.spawn_methods(spawn)
+
+return spawn

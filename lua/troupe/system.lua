@@ -9,8 +9,8 @@ local metrics = require "troupe.metrics"
 local refs = require "troupe.ref"
 local reports = require "troupe.reports"
 local selection = require "troupe.selection"
-local spawn = require "troupe.spawn"
 local systems = require "troupe.systems"
+require "troupe.spawn"
 
 ---@class troupe.System
 ---@field name string
@@ -18,6 +18,9 @@ local systems = require "troupe.systems"
 ---@field events troupe.Events
 ---@field dead_letters troupe.DeadLetters      those that are kept; raises without the option (DL-5)
 ---@field metrics troupe.Metrics              raises without the option (MET-1)
+---@field spawn fun(self: troupe.System, behavior: troupe.Behavior, name?: string,
+---  options?: troupe.SpawnOptions): troupe.Ref  a top-level actor, "$<n>" by default; raises
+---  OptionsErrors at the caller's line (SPAWN-1)
 ---@field run fun(self: troupe.System)         until nothing can happen any more (SYS-9)
 ---@field terminate fun(self: troupe.System)   orderly; over on return, but in a handler (SYS-4)
 ---@field stats fun(self: troupe.System): table<string, integer>
@@ -139,39 +142,26 @@ local fields = {
   dead_letters = function(state)
     if state.dead_letters then return state.dead_letters end
     check.fail("system.dead_letters",
-      "none are kept; make the system with dead_letters = { keep = n }", 3)
+      "none are kept; make the system with dead_letters = { keep = n }", 4)
   end,
   metrics = function(state)
     if state.metrics then return state.metrics end
-    check.fail("system.metrics", "there are none; make the system with metrics = true", 3)
+    check.fail("system.metrics", "there are none; make the system with metrics = true", 4)
   end,
 }
 
 local metatable = core.system_metatable
 
-function metatable.__index(self, key)
-  local method = System[key]
-  if method ~= nil then return method end
+core.open_system(function(self, key)
   local field = fields[key]
   return field and field(systems.state(self))
-end
+end)
 
 function metatable.__tostring(self) return ("troupe.system (%s)"):format(self.name) end
 
 function metatable.__close(self) self:terminate() end
 
 metatable.__metatable = "troupe.system"
-
---- Spawns a top-level actor.  (SPAWN-1)
----@param behavior troupe.Behavior
----@param name? string              default: "$<n>"
----@param options? troupe.SpawnOptions
----@return troupe.Ref
----@raise OptionsError at the caller's line
-function System:spawn(behavior, name, options)
-  local ref = spawn(core.user_guardian(self), behavior, name, options)
-  return ref
-end
 
 --- Runs a function as a task: a coroutine that may wait.  (ASK-11)
 ---@param fn function

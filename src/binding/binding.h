@@ -66,6 +66,10 @@ enum {
   TPL_CORE_VALUES = TPL_CORE_HOSTS
 };
 
+/* An __index: methods, else what the Lua side's function gives for (self, key). Upvalues: core, the table
+ * of methods, that function. */
+int tpl_index(lua_State *L);
+
 /* The core of the C function that runs: each has it as its first upvalue. */
 static inline tpl_core *tpl_core_here(lua_State *L) {
   return lua_touserdata(L, lua_upvalueindex(1));
@@ -318,8 +322,7 @@ void tpl_open_inspect(lua_State *L, int core);
 /* core.metrics(system) */
 void tpl_open_metrics(lua_State *L, int core);
 
-/* core.spawn(parent, name, receive, recipe) -> ref | nil, why */
-int tpl_spawn(lua_State *L);
+void tpl_open_spawn(lua_State *L, int core);
 
 /* ---- Running ---------------------------------------------------------------------------- */
 

@@ -79,6 +79,16 @@ void tpl_set_functions(lua_State *L, int core, const luaL_Reg *functions) {
   luaL_setfuncs(L, functions, 1);
 }
 
+int tpl_index(lua_State *L) {
+  lua_pushvalue(L, 2);
+  if (lua_rawget(L, lua_upvalueindex(2)) != LUA_TNIL) return 1;
+  lua_pushvalue(L, lua_upvalueindex(3));
+  lua_insert(L, 1);
+  lua_settop(L, 3);
+  lua_call(L, 2, 1);
+  return 1;
+}
+
 void *tpl_allocate(void *block, size_t size) {
   if (size > 0) return realloc(block, size);
   free(block);
@@ -141,11 +151,12 @@ tpl_state *tpl_state_of(lua_State *L) {
 __attribute__((visibility("default"))) int luaopen_troupe_core(lua_State *L);
 
 int luaopen_troupe_core(lua_State *L) {
-  static const luaL_Reg functions[] = {
-      {"setup", core_setup}, {"spawn", tpl_spawn},
-      {"go", tpl_go},        {"running_system", tpl_running_system},
-      {"sleep", tpl_sleep},  {"resolve", tpl_resolve_path},
-      {NULL, NULL}};
+  static const luaL_Reg functions[] = {{"setup", core_setup},
+                                       {"go", tpl_go},
+                                       {"running_system", tpl_running_system},
+                                       {"sleep", tpl_sleep},
+                                       {"resolve", tpl_resolve_path},
+                                       {NULL, NULL}};
   tpl_core *c = lua_newuserdatauv(L, sizeof *c, TPL_CORE_VALUES);
   int core = lua_gettop(L);
   *c = (tpl_core){.state = tpl_state_of(L)};
@@ -158,6 +169,7 @@ int luaopen_troupe_core(lua_State *L) {
   tpl_open_host(L, core);
   tpl_open_ref(L, core);
   tpl_open_actor(L, core);
+  tpl_open_spawn(L, core);
   tpl_open_task(L, core);
   tpl_open_timer(L, core);
   tpl_open_gather(L, core);

@@ -353,10 +353,28 @@ int tpl_push_event(lua_State *L, tpl_host *h, const tp_event *e) {
   return 7;
 }
 
+/* core.open_system(field): gives the Lua side's part of the metatable, fields that are asked for now and
+ * then */
+static int core_open_system(lua_State *L) {
+  luaL_checktype(L, 1, LUA_TFUNCTION);
+  lua_pushvalue(L, lua_upvalueindex(1));
+  lua_getiuservalue(L, -1, TPL_CORE_SYSTEM_MT); /* 2: core, 3: metatable */
+  lua_pushvalue(L, 2);
+  lua_getfield(L, 3, "__index");
+  lua_pushvalue(L, 1);
+  lua_pushcclosure(L, tpl_index, 3);
+  lua_setfield(L, 3, "__index");
+  return 0;
+}
+
 void tpl_open_host(lua_State *L, int core) {
-  static const luaL_Reg functions[] = {
-      {"new_system", core_new_system}, {"settle", core_settle},           {"advance", core_advance},
-      {"wall_clock", core_wall_clock}, {"want_events", core_want_events}, {NULL, NULL}};
+  static const luaL_Reg functions[] = {{"new_system", core_new_system},
+                                       {"settle", core_settle},
+                                       {"advance", core_advance},
+                                       {"wall_clock", core_wall_clock},
+                                       {"want_events", core_want_events},
+                                       {"open_system", core_open_system},
+                                       {NULL, NULL}};
   static const luaL_Reg methods[] = {{"run", host_run},       {"terminate", host_terminate},
                                      {"stats", host_stats},   {"now", host_now},
                                      {"random", host_random}, {NULL, NULL}};

@@ -272,8 +272,7 @@ static int core_dead_letter(lua_State *L) {
   return 0;
 }
 
-/* Upvalues: core, methods, the Lua side's function for fields that are asked for now and then, and tell,
- * which is asked for most. */
+/* As tpl_index, but that a fourth upvalue is tell, which is asked for most. */
 static int ref_index(lua_State *L) {
   size_t length;
   const char *key = lua_tolstring(L, 2, &length);
@@ -281,13 +280,7 @@ static int ref_index(lua_State *L) {
     lua_pushvalue(L, lua_upvalueindex(4));
     return 1;
   }
-  lua_pushvalue(L, 2);
-  if (lua_rawget(L, lua_upvalueindex(2)) != LUA_TNIL) return 1;
-  lua_pushvalue(L, lua_upvalueindex(3));
-  lua_insert(L, 1);
-  lua_settop(L, 3);
-  lua_call(L, 2, 1);
-  return 1;
+  return tpl_index(L);
 }
 
 /* core.open_ref(field): gives the Lua side's part of the metatable */

@@ -259,7 +259,8 @@ static const char *why(int status) {
   }
 }
 
-int tpl_spawn(lua_State *L) {
+/* core.spawn(parent, name, receive, recipe) -> ref | nil, why */
+static int core_spawn(lua_State *L) {
   lua_settop(L, 4);
   tpl_ref *parent = tpl_check_ref(L, 1, "spawn", "the parent");
   tpl_host *h = parent->host;
@@ -281,4 +282,60 @@ int tpl_spawn(lua_State *L) {
   tpl_push_ref(L, h, r);
   tp_ref_release(r);
   return 1;
+}
+
+/* (self, behavior, name, options): a function without name and options is spawned here. All else is for
+ * the Lua side, which gets the parent in place of the first argument; what fails here fails there too. */
+static int spawn_below(lua_State *L, tpl_host *h, tp_ref *parent) {
+  tp_ref *r;
+  bool simple = lua_type(L, 2) == LUA_TFUNCTION && lua_isnoneornil(L, 3) && lua_isnoneornil(L, 4);
+  if (simple && h->system != NULL) {
+    tpl_reserve(L, h, VALUES_EACH);
+    tp_behavior *b = behavior_of(L, h, 2, 0);
+    int status = tp_spawn(parent, b, NULL, 0, &r);
+    tp_behavior_release(b);
+    if (status == TP_OK) {
+      tpl_push_ref(L, h, r);
+      tp_ref_release(r);
+      return 1;
+    }
+  }
+  lua_settop(L, 4);
+  tpl_push_ref(L, h, parent);
+  lua_replace(L, 1);
+  lua_pushvalue(L, lua_upvalueindex(2));
+  lua_insert(L, 1);
+  lua_call(L, 4, 1);
+  return 1;
+}
+
+/* system:spawn(behavior [, name [, options]]) -> ref                        SPAWN-1 */
+static int host_spawn(lua_State *L) {
+  tpl_host *h = tpl_check_host(L, 1, "spawn");
+  return spawn_below(L, h, tp_user_guardian(h->system));
+}
+
+/* actor:spawn(behavior [, name [, options]]) -> ref                         SPAWN-1 */
+static int actor_spawn(lua_State *L) {
+  tpl_ref *u = tpl_check_actor(L, 1, "spawn");
+  return spawn_below(L, u->host, u->ref);
+}
+
+/* core.spawn_methods(spawn) -> the method of systems, that of actors; `spawn` is the Lua side's, which
+ * gets the parent */
+static int core_spawn_methods(lua_State *L) {
+  luaL_checktype(L, 1, LUA_TFUNCTION);
+  static const lua_CFunction methods[] = {host_spawn, actor_spawn};
+  for (int i = 0; i < 2; i++) {
+    lua_pushvalue(L, lua_upvalueindex(1));
+    lua_pushvalue(L, 1);
+    lua_pushcclosure(L, methods[i], 2);
+  }
+  return 2;
+}
+
+void tpl_open_spawn(lua_State *L, int core) {
+  static const luaL_Reg functions[] = {
+      {"spawn", core_spawn}, {"spawn_methods", core_spawn_methods}, {NULL, NULL}};
+  tpl_set_functions(L, core, functions);
 }

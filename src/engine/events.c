@@ -23,7 +23,7 @@ static int grow(tp_system *s, tp_events *q) {
 
 void tp_events_publish(tp_system *s, const tp_event *e) {
   tp_events *q = &s->events;
-  if ((q->wanted & (1u << e->kind)) == 0) return;
+  if (!tp_events_wanted(q, e->kind)) return;
   if (q->in_hand && tp_terminated(s)) return; /* or a subscriber could keep the end from coming */
   if (q->count == q->capacity && grow(s, q) != TP_OK) {
     q->lost++;

@@ -14,6 +14,11 @@ typedef struct tp_events {
   bool in_hand;    /* one is a job now */
 } tp_events;
 
+/* Whether somebody wants events of that kind: others need not be made. */
+static inline bool tp_events_wanted(const tp_events *q, tp_event_kind kind) {
+  return (q->wanted & (1u << kind)) != 0;
+}
+
 /* Queues a copy of `e`; what it points to is borrowed. */
 void tp_events_publish(tp_system *s, const tp_event *e);
 

@@ -48,6 +48,7 @@ static bool has_hook(const tp_actor *a, uint32_t hooks) {
 }
 
 static void publish(tp_actor *a, tp_event_kind kind, tp_value value) {
+  if (!tp_events_wanted(&a->ref.system->events, kind)) return;
   tp_events_publish(a->ref.system, &(tp_event){.kind = kind, .subject = &a->ref, .value = value});
 }
 
