@@ -19,8 +19,8 @@ BUILD_DIR ?= build/$(FLAVOUR)
 OBJ       := $(BUILD_DIR)/obj
 MODULE    := $(BUILD_DIR)/troupe/core.so
 
-.PHONY: all bench clean deps explore format help install lint run test test-engine test-lua asan \
-        valgrind promtool module floor programs check check-engine check-lua \
+.PHONY: all bench bench-peers clean deps explore format help install lint run test test-engine \
+        test-lua asan valgrind promtool module floor programs check check-engine check-lua \
         lint-lua lint-format lint-gcc lint-clang lint-layers lint-exports lint-rock
 .DELETE_ON_ERROR:
 
@@ -93,12 +93,14 @@ LOOP    := $(call objects,src/loop/*.c)
 BINDING := $(call objects,src/binding/*.c)
 CHECKS  := $(call objects,spec/engine/*.c)
 FLOOR   := $(call objects,bench/floor.c)
+UV_ARM  := $(call objects,bench/libuv.c)
 
 $(ENGINE):  ROOM := -Isrc/engine
 $(LOOP):    ROOM := -Isrc $(UV_CFLAGS) -D_GNU_SOURCE
 $(BINDING): ROOM := -Isrc $(LUA_CFLAGS)
 $(CHECKS):  ROOM := -Isrc/engine $(call pkg,--cflags cmocka) -UNDEBUG
 $(FLOOR):   ROOM := $(LUA_CFLAGS) -D_GNU_SOURCE -fvisibility=default -Wno-missing-prototypes
+$(UV_ARM):  ROOM := $(UV_CFLAGS) -D_GNU_SOURCE
 
 module: $(MODULE)
 
@@ -112,7 +114,7 @@ $(OBJ)/%.o: %.c Makefile
 	@echo "cc $<"
 	@$(CC) $(NEEDED) $(WARNINGS) $(CPPFLAGS) $(CFLAGS) $(FLAGS) $(ROOM) -MMD -MP -c $< -o $@
 
--include $(patsubst %.o,%.d,$(ENGINE) $(LOOP) $(BINDING) $(CHECKS) $(FLOOR))
+-include $(patsubst %.o,%.d,$(ENGINE) $(LOOP) $(BINDING) $(CHECKS) $(FLOOR) $(UV_ARM))
 
 module programs floor: ; @:
 
@@ -120,7 +122,7 @@ module programs floor: ; @:
 
 # What is run here may start make and LuaRocks in its turn; they are to know nothing of this make.
 # LUA_PATH_5_4 would win over LUA_PATH, so what it says is appended instead.
-IN_TREE = MAKEFLAGS= MAKELEVEL= \
+IN_TREE = MAKEFLAGS= MAKELEVEL= TROUPE_BUILD="$(BUILD_DIR)" \
   LUA_PATH="$(CURDIR)/lua/?.lua;$(CURDIR)/lua/?/init.lua$(addprefix ;,$(YOUR_PATH));;" \
   LUA_CPATH="$(abspath $(BUILD_DIR))/?.so$(addprefix ;,$(YOUR_CPATH));;"
 YOUR_PATH  := $(or $(LUA_PATH_5_4),$(LUA_PATH))
@@ -133,9 +135,12 @@ run: deps-run ## build and run an example; FILE=examples/... for another, ARGS=.
 	@$(MAKE) FLAVOUR=release module
 	@$(IN_TREE) $(LUA) $(FILE) $(ARGS)
 
-bench: deps-run ## measure messages per second, and the bare C API beside them
+bench: deps-run ## measure, with the bare C API beside it; ARGS="--only=ask FILE" writes JSON too
 	@$(MAKE) FLAVOUR=release module floor
 	@$(IN_TREE) $(LUA) bench/run.lua $(ARGS)
+bench-peers: deps-run ## measure peers too, those that are installed
+	@$(MAKE) FLAVOUR=release module floor
+	@$(IN_TREE) $(LUA) bench/run.lua --peers $(ARGS)
 
 N    ?= 10000
 SEED ?= 1
@@ -144,10 +149,13 @@ explore: deps-run ## check random histories against the model; N=10000 of them, 
 	@$(MAKE) FLAVOUR=release module
 	@$(IN_TREE) $(LUA) spec/model/main.lua $(N) $(SEED)
 
-floor: $(FLOOR:$(OBJ)/bench/floor.o=$(BUILD_DIR)/troupe_bench_floor.so)
+floor: $(BUILD_DIR)/troupe_bench_floor.so $(BUILD_DIR)/troupe_bench_libuv
 
 $(BUILD_DIR)/troupe_bench_floor.so: $(FLOOR)
 	@$(CC) $(LIBFLAG) $(CFLAGS) $(FLAGS) $(LDFLAGS) $^ -o $@
+
+$(BUILD_DIR)/troupe_bench_libuv: $(UV_ARM)
+	@$(CC) $(CFLAGS) $(FLAGS) $(LDFLAGS) $^ $(UV_LIBS) -o $@
 
 # --- tests: one program for each spec/engine/*_test.c, one busted run for all of spec/*_spec.lua
 

@@ -1,82 +1,85 @@
---- What was measured, for people and for programs.
+--- What was measured, for people.
+local goals = require "bench.goals"
+
 local report = {}
 
-local function ascending(values)
-  local sorted = table.move(values, 1, #values, 1, {})
-  table.sort(sorted)
-  return sorted
+local function first_line_of(command)
+  local pipe = io.popen(command .. " 2>/dev/null")
+  local line = pipe and pipe:read("l")
+  if pipe then pipe:close() end
+  return line
 end
 
-local function median(values) return ascending(values)[#values // 2 + 1] end
-
---- The figures of a row. Rows have a `workload`, `operations` in a round, and the `ns` of a message
---- in each round; `base` is the row of its floor, which was measured in the same rounds.
-local function figures(row, base)
-  local multiples = {}
-  for round, ns in ipairs(row.ns) do multiples[round] = ns / base.ns[round] end
-  local sorted = ascending(row.ns)
+--- The machine.
+function report.machine()
+  local file = io.open("/proc/cpuinfo")
+  local cpu = file and file:read("a"):match("model name%s*:%s*([^\n]+)")
+  if file then file:close() end
   return {
-    name = row.workload.name,
-    floor = row.workload.floor,
-    messages_per_operation = row.workload.messages,
-    operations_per_round = row.operations,
-    ns_per_message = median(row.ns),
-    ns_per_message_min = sorted[1],
-    ns_per_message_max = sorted[#sorted],
-    messages_per_second = 1e9 / median(row.ns),
-    ns_per_operation = median(row.ns) * row.workload.messages,
-    times_floor = median(multiples),
+    cpu = cpu or "unknown CPU",
+    cores = tonumber(first_line_of("nproc")) or 0,
+    system = first_line_of("uname -srm") or "unknown system",
   }
 end
-
---- The figures of all rows.
-function report.figures(rows)
-  local by_name, all = {}, {}
-  for _, row in ipairs(rows) do by_name[row.workload.name] = row end
-  for i, row in ipairs(rows) do all[i] = figures(row, by_name[row.workload.floor]) end
-  return all
-end
-
-local function cpu()
-  local file <close> = io.open("/proc/cpuinfo")
-  return file and file:read("a"):match("model name%s*:%s*([^\n]+)") or "unknown CPU"
-end
-
---- The machine, in a line.
----@param lua string  the release of Lua
-function report.machine(lua) return ("%s, %s"):format(cpu(), lua) end
 
 local function with_commas(n)
   return (("%.0f"):format(n):reverse():gsub("%d%d%d", "%0,"):reverse():gsub("^,", ""))
 end
 
---- Prints the figures as a table of less than 100 columns.
-function report.print(all)
-  local heads = "%-32s%6s%14s%9s%9s%9s%9s%9s"
-  local line = "%-32s%6d%14s%9.1f%9.1f%9.1f%9.1f%9.2f"
-  print(heads:format("", "msgs", "messages/s", "ns/msg", "min", "max", "ns/op", "x floor"))
-  for _, f in ipairs(all) do
-    print(line:format(f.name, f.messages_per_operation, with_commas(f.messages_per_second),
-      f.ns_per_message, f.ns_per_message_min, f.ns_per_message_max, f.ns_per_operation,
-      f.times_floor))
+local function ns(value)
+  if value < 1e5 then return ("%.1f"):format(value) end
+  return (value < 1e8 and "%.0f" or "%.2e"):format(value)
+end
+
+local function ratio(value)
+  if not value then return "" end
+  return (value < 1000 and "%.2f" or "%.0f"):format(value)
+end
+
+local function own_figures(more)
+  local names, parts = {}, {}
+  for name in pairs(more) do names[#names + 1] = name end
+  table.sort(names)
+  for i, name in ipairs(names) do
+    local value = more[name]
+    parts[i] = name .. " " .. (value < 1000 and ("%.1f"):format(value) or with_commas(value))
+  end
+  return table.concat(parts, ", ")
+end
+
+local HEADS = "%-29s %-9s%12s%9s%9s%9s%9s%7s%6s"
+
+--- Prints a table of at most 100 columns, and below an arm the figures of its own.
+---@param rows bench.Row[]
+function report.print(rows)
+  print(HEADS:format("", "", "a second", "ns", "min", "max", "cpu ns", "/floor", "/ours"))
+  for _, row in ipairs(rows) do
+    local title = row.title
+    for _, one in ipairs(row.arms) do
+      print(HEADS:format(title, one.arm, with_commas(one.ops_per_second), ns(one.ns),
+        ns(one.ns_min), ns(one.ns_max), ns(one.cpu_ns), ratio(one.times_floor),
+        ratio(one.times_ours)))
+      title = ""
+      if one.more then print("      " .. own_figures(one.more)) end
+    end
   end
 end
 
--- Tables are lists or have names for keys; the text in them needs no escapes but these.
-local function json(value)
-  if type(value) == "string" then return '"' .. value:gsub('["\\]', "\\%0") .. '"' end
-  if type(value) ~= "table" then return tostring(value) end
-  local parts = {}
-  for i, item in ipairs(value) do parts[i] = json(item) end
-  if #parts > 0 then return "[\n" .. table.concat(parts, ",\n") .. "]" end
-  for name, item in pairs(value) do parts[#parts + 1] = json(name) .. ": " .. json(item) end
-  table.sort(parts)
-  return "{" .. table.concat(parts, ", ") .. "}"
+local VERDICTS = "%-16s%-34s%-18s%-5s%s"
+
+local function yes_or_no(met)
+  if met == nil then return "" end
+  return met and "yes" or "no"
 end
 
---- What is printed, as JSON.
-function report.json(machine, rounds, all)
-  return json { machine = machine, rounds = rounds, rows = all } .. "\n"
+--- Prints what was to be reached, what was, and whether that is enough.
+---@param verdicts bench.Verdict[]
+function report.print_goals(verdicts)
+  print(VERDICTS:format("goals", "", "reached", "met", goals.marks.arm .. ", measured apart"))
+  for _, verdict in ipairs(verdicts) do
+    print((VERDICTS:format(verdict.workload, verdict.wanted, verdict.reached or "not measured",
+      yes_or_no(verdict.met), verdict.mark or ""):gsub("%s+$", "")))
+  end
 end
 
 return report

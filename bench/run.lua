@@ -1,92 +1,157 @@
---- Measures what messages cost, in nanoseconds of CPU time and as a multiple of the floor.
+--- Measures Troupe, the floor below it, and its peers.
 --
 --     make bench
---     make bench ARGS="[--quick] [FILE]"
+--     make bench-peers
+--     make bench ARGS="[--quick] [--peers] [--only=WORKLOAD,...] [--arms=ARM,...] [FILE]"
 --
--- Every round runs every workload once, each in a system of its own and after a full collection,
--- so that what disturbs the machine disturbs all rows alike. Shown are medians over the rounds, and
--- the multiple of the floor is taken within each round. FILE gets the same figures as JSON. With
--- --quick the rounds are too short for their figures to mean anything.
+-- Every round runs every workload once on every arm, each in a process of its own, so that what
+-- disturbs the machine disturbs all alike. Shown are medians over the rounds. FILE gets all of it
+-- as JSON. With --quick the rounds are too short for their figures to mean anything. README.md says
+-- what is measured and how to add to it.
 --
--- Exit code: 0 done; 1 a workload did not do all it was to do; 2 wrong usage, or not built.
+-- Exit code: 0 done; 1 something failed or did less than it was to do; 2 wrong usage, or not built.
 
-local ROUNDS, QUICK_ROUNDS = 7, 3
-local QUICKER = 200
+local ROUNDS, QUICK_ROUNDS = 5, 1
 
-local function quit(exit_code, message)
-  io.stderr:write(("bench: %s\n"):format(message))
+local arms = require "bench.arms"
+local figures = require "bench.figures"
+local goals = require "bench.goals"
+local json = require "bench.json"
+local measure = require "bench.measure"
+local report = require "bench.report"
+local workloads = require "bench.workloads"
+
+local function say(message, ...) io.stderr:write(("bench: " .. message .. "\n"):format(...)) end
+
+local function quit(exit_code, message, ...)
+  say(message, ...)
   os.exit(exit_code, true)
 end
 
+local USAGE = "usage: lua5.4 bench/run.lua [--quick] [--peers] [--only=WORKLOAD,...] "
+  .. "[--arms=ARM,...] [FILE]"
+
+local function set_of(names)
+  local set = {}
+  for name in names:gmatch("[^,]+") do set[name] = true end
+  return set
+end
+
 local function arguments()
-  local quick, path = false, nil
+  local options = {}
   for _, word in ipairs(arg) do
-    if word == "--quick" then
-      quick = true
-    elseif word:sub(1, 1) ~= "-" and not path then
-      path = word
+    local name, value = word:match("^%-%-(%l+)=(.+)$")
+    if word == "--quick" or word == "--peers" then
+      options[word:sub(3)] = true
+    elseif name == "only" or name == "arms" then
+      options[name] = set_of(value)
+    elseif word:sub(1, 1) ~= "-" and not options.path then
+      options.path = word
     else
-      quit(2, "usage: lua5.4 bench/run.lua [--quick] [FILE]")
+      quit(2, USAGE)
     end
   end
-  return quick, path
+  return options
 end
 
-local function need(module)
-  local ok, result = pcall(require, module)
-  if not ok then quit(2, "run `make bench`, which builds what is missing here: " .. result) end
-  return result
+--- Those of a list that `wanted` names, or that are `usual` when it is not there.
+local function choose(list, key, wanted, usual)
+  local chosen, known = {}, {}
+  for _, one in ipairs(list) do
+    local name = one[key]
+    known[name] = true
+    if wanted and wanted[name] or not wanted and usual(one) then chosen[#chosen + 1] = one end
+  end
+  for name in pairs(wanted or {}) do
+    if not known[name] then quit(2, "there is no %s", name) end
+  end
+  return chosen
 end
 
-local quick, path = arguments()
+local options = arguments()
+local chosen_workloads = choose(workloads, "id", options.only, function(workload)
+  return options.peers or not workload.long
+end)
+local chosen_arms = choose(arms, "name", options.arms, function(arm)
+  return options.peers or arm.kind == "ours" or arm.kind == "floor"
+end)
 local file, open_error
-if path then
-  file, open_error = io.open(path, "w")
-  if not file then quit(2, open_error) end
+if options.path then
+  file, open_error = io.open(options.path, "w")
+  if not file then quit(2, "%s", open_error) end
 end
 
-local troupe, floor = need("troupe"), need("troupe_bench_floor")
-package.path = (arg[0]:match("^.*/") or "./") .. "?.lua;" .. package.path
-local report, workloads = require "report", require "workloads"
-
-local function quick_size(workload)
-  return math.max(1, workload.size // QUICKER // workload.step) * workload.step
-end
-
---- Seconds that n operations take.
-local function measure(workload, n)
-  local system <close> = troupe.system("bench", { log = function() end })
-  local run, verify = workload.prepare(system, n)
-  collectgarbage()
-  local began = os.clock()
-  run()
-  local seconds = os.clock() - began
-  verify()
-  return seconds
-end
-
-local function measure_or_quit(workload, n)
-  local ok, result = pcall(measure, workload, n)
-  if not ok then quit(1, ("%s: %s"):format(workload.name, result)) end
-  return result
-end
-
-local rounds = quick and QUICK_ROUNDS or ROUNDS
-local rows = {}
-for i, workload in ipairs(workloads) do
-  local small = quick_size(workload)
-  measure_or_quit(workload, small) -- to warm up
-  rows[i] = { workload = workload, operations = quick and small or workload.size, ns = {} }
-end
-for round = 1, rounds do
-  for _, row in ipairs(rows) do
-    local seconds = measure_or_quit(row.workload, row.operations)
-    row.ns[round] = seconds * 1e9 / (row.operations * row.workload.messages)
+local present, versions, skipped = {}, {}, {}
+for _, arm in ipairs(chosen_arms) do
+  local version, why = measure.look_for(arm)
+  if version then
+    present[#present + 1], versions[arm.name] = arm, version
+  elseif arm.kind == "peer" or arm.kind == "bound" then
+    skipped[#skipped + 1] = { arm = arm.name, why = why, get = arm.get }
+    say("%s %s and is skipped; to get it: %s", arm.name, why, arm.get)
+  else
+    quit(2, "%s %s; run `%s`", arm.name, why, arm.get)
   end
 end
 
-local machine, figures = report.machine(floor.lua), report.figures(rows)
-local warning = quick and ", too quick to compare" or ""
-print(("%s; medians of %d rounds%s\n"):format(machine, rounds, warning))
-report.print(figures)
-if file then assert(file:write(report.json(machine, rounds, figures))) end
+local function size_of(workload) return options.quick and workload.quick or workload.size end
+
+-- What an arm has no such workload for, or failed in, is not tried again.
+local measured, failures = {}, {}
+for i, workload in ipairs(chosen_workloads) do
+  measured[i] = { workload = workload }
+  for j, arm in ipairs(present) do measured[i][j] = { arm = arm, samples = {} } end
+end
+
+local function run(workload, one, round)
+  local sample, failure = measure.once(one.arm, workload, size_of(workload))
+  if sample then
+    one.samples[round] = sample
+    return
+  end
+  one.over = true
+  if failure then
+    one.samples = {}
+    failures[#failures + 1] = ("%s, %s: %s"):format(workload.id, one.arm.name, failure)
+  end
+end
+
+local rounds = options.quick and QUICK_ROUNDS or ROUNDS
+for round = 1, rounds do
+  say("round %d of %d", round, rounds)
+  for _, one_workload in ipairs(measured) do
+    for _, one in ipairs(one_workload) do
+      if not one.over then run(one_workload.workload, one, round) end
+    end
+  end
+end
+
+local rows = {}
+for i, one_workload in ipairs(measured) do
+  rows[i] = figures.row(one_workload.workload, size_of(one_workload.workload), one_workload)
+end
+local verdicts = options.peers and goals.judge(rows) or {}
+
+local machine = report.machine()
+print(("%s, %d cores, %s; medians of %d rounds%s\n"):format(machine.cpu, machine.cores,
+  machine.system, rounds, options.quick and ", too quick to compare" or ""))
+report.print(rows)
+if options.peers then
+  print()
+  report.print_goals(verdicts)
+end
+if file then
+  assert(file:write(json {
+    machine = machine,
+    versions = versions,
+    skipped = skipped,
+    rounds = rounds,
+    quick = options.quick or false,
+    rows = rows,
+    goals = verdicts,
+    marks = goals.marks,
+    failures = failures,
+  }, "\n"))
+end
+for _, failure in ipairs(failures) do say("%s", failure) end
+os.exit(#failures == 0 and 0 or 1, true)

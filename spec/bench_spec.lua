@@ -1,98 +1,170 @@
---- Runs bench/run.lua the way a user does: in a process of its own.
+--- Runs bench/run.lua the way a user does, in a process of its own; and its parts.
 
 local child = require "spec.support.child"
+local figures = require "bench.figures"
+local goals = require "bench.goals"
+local json = require "bench.json"
+local workloads = require "bench.workloads"
 
---- Runs it with a list of arguments, after the Lua code `prelude`; gives its output and exit code.
-local function bench(arguments, prelude)
+--- Runs a program of the bench with a list of arguments, after the Lua code `prelude`.
+---@return string output  errors included
+---@return integer code
+local function program(path, arguments, prelude)
   local words = {}
   for i, word in ipairs(arguments) do words[i] = ("%q"):format(word) end
   return child(([[
     %s
-    arg = { [0] = "bench/run.lua", %s }
+    arg = { [0] = %q, %s }
     dofile(arg[0])
-  ]]):format(prelude or "", table.concat(words, ", ")))
+  ]]):format(prelude or "", path, table.concat(words, ", ")))
 end
 
-local rows = {
-  "floor: a call",
-  "floor: a call and a fresh table",
-  "ping-pong, an integer",
-  "ping-pong, a fresh table",
-  "tell, batches of 1,000",
-  "tell, batches of 10,000",
-  "round-robin of 8",
-  "ask, one at a time",
-  "ask, 1,000 in flight",
-  "scatter over 3, 100 in flight",
-  "spawn, tell, stop, by 100",
-}
+local function bench(arguments, prelude) return program("bench/run.lua", arguments, prelude) end
 
-describe("the benchmark", function()
+--- Code that puts arms in the place of all others: each a name, a kind and a shell's words.
+local function with_arms(arms)
+  local rows = {}
+  for i, arm in ipairs(arms) do
+    rows[i] = ("{ name = %q, kind = %q, command = %q, version = %q, build = %q, get = 'a map' }")
+      :format(arm[1], arm[2], ("sh -c '%s' _"):format(arm[3]), arm.version or "echo 1.0",
+        arm.build or "true")
+  end
+  return ("package.preload['bench.arms'] = function() return { %s } end")
+    :format(table.concat(rows, ", "))
+end
+
+-- What an arm says that is asked for $1, a workload, and $2, its size.
+local DOES_ALL = "echo handled=$2 seconds=0.5 cpu=0.25"
+
+describe("the bench", function()
   local path
 
   before_each(function() path = os.tmpname() end)
   after_each(function() os.remove(path) end)
 
-  it("prints a row of positive figures for each workload", function()
-    local output, code = bench { "--quick" }
+  local function written()
+    local file <close> = assert(io.open(path))
+    return file:read("a")
+  end
+
+  it("runs every workload of Troupe, and prints lines of at most 100 columns", function()
+    local output, code = bench { "--quick", "--peers", "--arms=troupe,floor,libuv", path }
 
     assert.are.equal(0, code, output)
-    for _, name in ipairs(rows) do
-      local _, stop = output:find("\n" .. name, 1, true)
-      assert(stop, "no row for " .. name .. " in:\n" .. output)
-      local figures = 0
-      for figure in output:match("[^\n]*", stop + 1):gmatch("[%d.,]+") do
-        assert.is_true(tonumber((figure:gsub(",", ""))) > 0)
-        figures = figures + 1
-      end
-      assert.are.equal(7, figures)
+    local text = written()
+    for _, workload in ipairs(workloads) do
+      assert.is_truthy(output:find("\n" .. workload.title, 1, true), workload.title)
+      assert.is_truthy(text:find(('"id": "%s"'):format(workload.id), 1, true), workload.id)
     end
-  end)
-
-  it("prints lines of at most 100 columns", function()
-    local output = bench { "--quick" }
-
     for line in output:gmatch("[^\n]+") do assert.is_true(#line <= 100, line) end
   end)
 
-  it("writes the same rows as JSON to a file", function()
-    local output, code = bench { "--quick", path }
-
-    assert.are.equal(0, code, output)
-    local file <close> = assert(io.open(path))
-    local names = {}
-    for name in file:read("a"):gmatch('"name": "([^"]*)"') do names[#names + 1] = name end
-    assert.are.same(rows, names)
-  end)
-
-  it("fails when a workload does less than it is to do", function()
-    local output, code = bench({ "--quick" }, [[
-      local Router = require "troupe".Router
-      local first_completed = Router.scatter_gather_first_completed
-      function Router.scatter_gather_first_completed(size, ...)
-        return first_completed(size - 1, ...)
-      end
-    ]])
+  it("fails when an arm does less than it is to do, and says which", function()
+    local output, code = bench({ "--quick", "--only=ask,ring" }, with_arms {
+      { "troupe", "ours", "echo handled=$(($2 - ${#1} + 3)) seconds=1 cpu=1" },
+    })
 
     assert.are.equal(1, code)
-    assert.are.equal("bench: scatter over 3, 100 in flight: "
-      .. "questions handled: 2000 instead of 3000\n", output)
+    assert.is_truthy(output:find("\nbench: ring, troupe: handled 1999 instead of 2000\n", 1, true))
+    assert.is_nil(output:find("bench: ask", 1, true))
   end)
 
-  it("says what to do when the floor has not been built", function()
-    local output, code = bench({ "--quick" }, [[
-      package.preload.troupe_bench_floor = function() error("not there") end
-    ]])
+  it("fails when an arm fails or says nothing, and measures the others", function()
+    local output, code = bench({ "--quick", "--peers", "--only=ask", path }, with_arms {
+      { "troupe", "ours", DOES_ALL },
+      { "broken", "peer", "echo it broke; exit 7" },
+      { "silent", "peer", "echo hello" },
+    })
+
+    assert.are.equal(1, code)
+    assert.is_truthy(output:find("bench: ask, broken: exit code 7: it broke\n", 1, true))
+    assert.is_truthy(output:find("ask, silent: did not say what it measured: hello\n", 1, true))
+    assert.is_truthy(output:find("\nask, one after another +troupe +1,000 "))
+    assert.is_truthy(written():find('"ask, broken: exit code 7: it broke"', 1, true))
+  end)
+
+  it("goes on without a workload that an arm has not", function()
+    local output, code = bench({ "--quick", "--peers", "--only=ask,ring", path }, with_arms {
+      { "troupe", "ours", DOES_ALL },
+      { "other", "peer", "[ $1 = ask ] || exit 3; " .. DOES_ALL },
+    })
+
+    assert.are.equal(0, code, output)
+    local _, rows = written():gsub('"arm": "other"', "")
+    assert.are.equal(1, rows)
+  end)
+
+  it("skips a peer that is missing or cannot be built, and says how to get it", function()
+    local output, code = bench({ "--quick", "--peers", "--only=ask", path }, with_arms {
+      { "troupe", "ours", DOES_ALL },
+      { "absent", "peer", DOES_ALL, version = "nowhere-to-be-found --version" },
+      { "raw", "peer", DOES_ALL, build = "echo no compiler; false" },
+    })
+
+    assert.are.equal(0, code, output)
+    assert.is_truthy(output:find("absent is missing and is skipped; to get it: a map\n", 1, true))
+    assert.is_truthy(output:find("raw was not built (no compiler) and is skipped", 1, true))
+    assert.is_truthy(written():find('"arm": "absent"', 1, true))
+  end)
+
+  it("measures no peers unless it is told to", function()
+    local output, code = bench({ "--quick", "--only=ask" }, with_arms {
+      { "troupe", "ours", DOES_ALL }, { "caf", "peer", DOES_ALL },
+    })
+
+    assert.are.equal(0, code)
+    assert.is_nil(output:find("caf", 1, true))
+  end)
+
+  it("runs every arm of every workload, then again, for five rounds", function()
+    local note = ("echo $1 >>%s; %s"):format(path, DOES_ALL)
+
+    bench({ "--peers", "--only=ask,ring" }, with_arms {
+      { "troupe", "ours", "echo ours; " .. note }, { "other", "peer", note },
+    })
+
+    local round = "ring\nring\nask\nask\n"
+    assert.are.equal(round:rep(5), written())
+  end)
+
+  it("writes what each round gave, and where, as JSON", function()
+    bench({ "--only=ask", path }, with_arms {
+      { "troupe", "ours", DOES_ALL .. " bytes=12", version = "echo 2.0, the second" },
+    })
+
+    local text = written()
+    local _, samples = text:gsub('"handled": 200000', "")
+    assert.are.equal(5, samples)
+    assert.is_truthy(text:find('"troupe": "2.0, the second"', 1, true))
+    assert.is_truthy(text:find('"machine": {\n    "cores": ', 1, true))
+    assert.is_truthy(text:find('"bytes": 12', 1, true))
+  end)
+
+  it("says what to do when it has not been built", function()
+    local output, code = bench({ "--quick" }, with_arms {
+      { "troupe", "ours", DOES_ALL, version = "false" },
+    })
 
     assert.are.equal(2, code)
-    assert.matches("^bench: run `make bench`.*not there", output)
+    assert.are.equal("bench: troupe is missing; run `a map`\n", output)
   end)
 
   it("refuses wrong usage", function()
-    local output, code = bench { "--fast" }
+    for _, word in ipairs { "--fast", "--only", "--only=" } do
+      local output, code = bench { word }
 
-    assert.are.equal(2, code)
-    assert.are.equal("bench: usage: lua5.4 bench/run.lua [--quick] [FILE]\n", output)
+      assert.are.equal(2, code)
+      assert.matches("^bench: usage: lua5.4 bench/run.lua ", output)
+    end
+  end)
+
+  it("refuses workloads and arms that are not there", function()
+    for _, word in ipairs { "--only=ask,chess", "--arms=chess" } do
+      local output, code = bench { word }
+
+      assert.are.equal(2, code)
+      assert.are.equal("bench: there is no chess\n", output)
+    end
   end)
 
   it("refuses a file that cannot be written before it measures", function()
@@ -100,5 +172,154 @@ describe("the benchmark", function()
 
     assert.are.equal(2, code)
     assert.are.equal("bench: /nowhere/figures.json: No such file or directory\n", output)
+  end)
+end)
+
+describe("the arm of Troupe", function()
+  it("counts what was handled, not what was told", function()
+    local output, code = program("bench/troupe.lua", { "deep", "500" }, [[
+      local troupe = require "troupe"
+      local system_of = troupe.system
+      function troupe.system(...)
+        local system = system_of(...)
+        local own = { run = function() system:run() end }
+        function own.spawn(_, behavior)
+          return system:spawn(behavior, nil, { mailbox = { capacity = 70, overflow = "drop-new" } })
+        end
+        return setmetatable(own, { __close = function() system:terminate() end })
+      end
+    ]])
+
+    assert.are.equal(0, code, output)
+    assert.matches("^handled=70 ", output)
+  end)
+
+  it("says with exit code 3 that it has no such workload", function()
+    local _, code = program("bench/troupe.lua", { "chess", "1" })
+
+    assert.are.equal(3, code)
+  end)
+end)
+
+local ours = { name = "troupe", kind = "ours" }
+local floor = { name = "floor", kind = "floor" }
+local peer = { name = "erlang", kind = "peer" }
+local bound = { name = "plain", kind = "bound" }
+
+--- What `figures.row` gives for arms and the seconds that each took for 1,000 operations.
+local function row(id, measured)
+  local list = {}
+  for i, one in ipairs(measured) do
+    local samples = {}
+    for round, seconds in ipairs(one[2]) do
+      samples[round] = { handled = 1000, seconds = seconds, cpu = seconds / 2, bytes = one.bytes }
+    end
+    list[i] = { arm = one[1], samples = samples }
+  end
+  return figures.row({ id = id, by = "seconds" }, 1000, list)
+end
+
+describe("the bench's figures", function()
+  it("are medians, with the least and the most", function()
+    local made = row("ask", { { ours, { 5e-6, 1e-6, 3e-6, 2e-6, 4e-6 } } }).arms[1]
+
+    assert.are.near(3, made.ns, 1e-9)
+    assert.are.near(1, made.ns_min, 1e-9)
+    assert.are.near(5, made.ns_max, 1e-9)
+    assert.are.near(1.5, made.cpu_ns, 1e-9)
+    assert.are.near(1e9 / 3, made.ops_per_second, 1)
+  end)
+
+  it("are held against the floor and against ours", function()
+    local made = row("ask", { { ours, { 3e-6 } }, { floor, { 2e-6 } }, { peer, { 9e-6 } } }).arms
+
+    assert.are.near(1.5, made[1].times_floor, 1e-9)
+    assert.are.near(3, made[3].times_ours, 1e-9)
+  end)
+
+  it("hold nothing of an arm without samples", function()
+    local made = row("ask", { { ours, { 3e-6 } }, { peer, {} } }).arms
+
+    assert.are.equal(1, #made)
+    assert.is_nil(made[1].times_floor)
+  end)
+
+  it("are taken from processor time where a workload says so", function()
+    local made = figures.row({ id = "timers-fire", by = "cpu" }, 10, {
+      { arm = ours, samples = { { handled = 10, seconds = 1, cpu = 1e-6 } } },
+    })
+
+    assert.are.near(100, made.arms[1].ns, 1e-9)
+  end)
+end)
+
+describe("the bench's goals", function()
+  local function judge(goal, ...) return goals.judge({ ... }, { goal })[1] end
+
+  it("ask for a multiple of the best peer's rate", function()
+    local measured = row("ask", {
+      { ours, { 2e-6 } }, { peer, { 7e-6 } }, { { name = "slow", kind = "peer" }, { 9e-6 } },
+      { bound, { 1e-6 } },
+    })
+
+    local met = judge({ workload = "ask", times = 3.5 }, measured)
+    assert.are.same({ "3.50x erlang", true }, { met.reached, met.met })
+    assert.is_false(judge({ workload = "ask", times = 3.6 }, measured).met)
+    assert.are.equal("0.50x plain",
+      judge({ workload = "ask", times = 1, bounds = true }, measured).reached)
+  end)
+
+  it("ask for a rate, for few bytes, for a time near the floor", function()
+    local measured = row("ask", { { ours, { 2e-6 }, bytes = 400 }, { floor, { 1e-6 } } })
+
+    assert.is_true(judge({ workload = "ask", rate = 4e8 }, measured).met)
+    assert.is_false(judge({ workload = "ask", rate = 6e8 }, measured).met)
+    assert.is_true(judge({ workload = "ask", bytes = 400 }, measured).met)
+    assert.is_false(judge({ workload = "ask", bytes = 399 }, measured).met)
+    assert.is_true(judge({ workload = "ask", floor = 2.1 }, measured).met)
+    assert.is_false(judge({ workload = "ask", floor = 1.9 }, measured).met)
+  end)
+
+  it("ask for the rate of another workload, give or take what is noise", function()
+    local small = row("ask-64", { { ours, { 2e-6 } } })
+    local goal = { workload = "ask-256k", like = "ask-64" }
+
+    assert.is_true(judge(goal, small, row("ask-256k", { { ours, { 2.5e-6 } } })).met)
+    assert.is_false(judge(goal, small, row("ask-256k", { { ours, { 2.7e-6 } } })).met)
+  end)
+
+  it("are neither met nor missed where nothing was measured to judge them by", function()
+    local verdict = judge({ workload = "ask", times = 3 }, row("ask", { { ours, { 2e-6 } } }))
+
+    assert.is_nil(verdict.reached)
+    assert.is_nil(verdict.met)
+    assert.is_nil(judge({ workload = "ring", times = 3 }, row("ask", { { ours, { 2e-6 } } })))
+  end)
+
+  it("are about workloads that there are", function()
+    local known = {}
+    for _, workload in ipairs(workloads) do known[workload.id] = true end
+
+    for _, goal in ipairs(goals.list) do
+      assert.is_true(known[goal.workload])
+      assert.is_true(goal.like == nil or known[goal.like])
+    end
+  end)
+end)
+
+describe("the bench's JSON", function()
+  it("has lists and objects, numbers and text", function()
+    local text = json { name = 'a "b"\\\n', list = { 1, 2.5, true }, none = {}, no = 0 / 0 }
+
+    assert.are.equal([[{
+  "list": [
+    1,
+    2.5,
+    true
+  ],
+  "name": "a \u0022b\u0022\u005c\u000a",
+  "no": null,
+  "none": []
+}]], text)
   end)
 end)
