@@ -2,8 +2,9 @@
 
 ---@class bench.Arm
 ---@field name string
----@field kind "ours" | "floor" | "peer" | "bound"  bound: no runtime of actors, but what can be had
----  with little effort; a peer only where the goals say so
+---@field kind "ours" | "variant" | "floor" | "peer" | "bound"  variant: ours in another mode,
+---  measured only if it is named; bound: no runtime of actors, but what can be had with little
+---  effort, and a peer only where the goals say so
 ---@field command string  to which a workload and a size are added; run in the project's folder
 ---@field version string  a command whose first line is the arm's version; it fails when the arm is
 ---  missing
@@ -13,14 +14,23 @@
 local lua = arg and arg[-1] or "lua5.4"
 local libuv = (os.getenv("TROUPE_BUILD") or "build/release") .. "/troupe_bench_libuv"
 
+local troupe_version = lua .. " -e 'io.write(require(\"troupe\")._VERSION, \" on \", _VERSION)'"
+  .. " && git describe --always --dirty 2>/dev/null | sed 's/^/, /'"
+
 ---@type bench.Arm[]
 return {
   {
     name = "troupe",
     kind = "ours",
     command = lua .. " bench/troupe.lua",
-    version = lua .. " -e 'io.write(require(\"troupe\")._VERSION, \" on \", _VERSION)'"
-      .. " && git describe --always --dirty 2>/dev/null | sed 's/^/, /'",
+    version = troupe_version,
+    get = "make",
+  },
+  {
+    name = "troupe-gen", -- with the generational collector
+    kind = "variant",
+    command = lua .. " -e 'collectgarbage \"generational\"' bench/troupe.lua",
+    version = troupe_version,
     get = "make",
   },
   {

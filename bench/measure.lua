@@ -4,9 +4,10 @@ local measure = {}
 local TIMEOUT_SECONDS = 120
 local NOT_THERE, TIMED_OUT = 3, 124
 
---- Runs a command; gives what it printed, errors included, and its exit code.
+--- Runs a command, which is given nothing to read; gives what it printed, errors included, and its
+--- exit code.
 local function run(command)
-  local pipe = assert(io.popen(command .. " 2>&1"))
+  local pipe = assert(io.popen(("{ %s; } 2>&1 </dev/null"):format(command)))
   local output = pipe:read("a")
   local _, how, code = pipe:close()
   return output, how == "signal" and 128 + code or code
@@ -19,10 +20,10 @@ local function last_line(text) return text:match("([^\n]*)\n*$") end
 ---@return string? version  nil when it is missing
 ---@return string? why
 function measure.look_for(arm)
-  local version, code = run(("{ %s; }"):format(arm.version))
+  local version, code = run(arm.version)
   if code ~= 0 then return nil, "is missing" end
   if arm.build then
-    local output, failure = run(("{ %s; }"):format(arm.build))
+    local output, failure = run(arm.build)
     if failure ~= 0 then return nil, ("was not built (%s)"):format(last_line(output)) end
   end
   return (version:gsub("\n$", ""):gsub("\n.*", ""))

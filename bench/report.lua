@@ -47,7 +47,7 @@ local function own_figures(more)
   return table.concat(parts, ", ")
 end
 
-local HEADS = "%-29s %-9s%12s%9s%9s%9s%9s%7s%6s"
+local HEADS = "%-29s %-10s%11s%9s%9s%9s%9s%7s%6s"
 
 --- Prints a table of at most 100 columns, and below an arm the figures of its own.
 ---@param rows bench.Row[]

@@ -73,7 +73,7 @@ local chosen_workloads = choose(workloads, "id", options.only, function(workload
   return options.peers or not workload.long
 end)
 local chosen_arms = choose(arms, "name", options.arms, function(arm)
-  return options.peers or arm.kind == "ours" or arm.kind == "floor"
+  return arm.kind == "ours" or arm.kind == "floor" or options.peers and arm.kind ~= "variant"
 end)
 local file, open_error
 if options.path then

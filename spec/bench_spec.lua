@@ -117,13 +117,14 @@ describe("the bench", function()
     assert.is_truthy(written():find('"arm": "absent"', 1, true))
   end)
 
-  it("measures no peers unless it is told to", function()
+  it("measures no peers and no variants unless it is told to", function()
     local output, code = bench({ "--quick", "--only=ask" }, with_arms {
-      { "troupe", "ours", DOES_ALL }, { "caf", "peer", DOES_ALL },
+      { "troupe", "ours", DOES_ALL }, { "caf", "peer", DOES_ALL }, { "mode", "variant", DOES_ALL },
     })
 
     assert.are.equal(0, code)
     assert.is_nil(output:find("caf", 1, true))
+    assert.is_nil(output:find("mode", 1, true))
   end)
 
   it("runs every arm of every workload, then again, for five rounds", function()
