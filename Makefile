@@ -19,8 +19,8 @@ BUILD_DIR ?= build/$(FLAVOUR)
 OBJ       := $(BUILD_DIR)/obj
 MODULE    := $(BUILD_DIR)/troupe/core.so
 
-.PHONY: all bench bench-peers clean deps explore format help install lint run test test-engine \
-        test-lua asan valgrind promtool module floor programs check check-engine check-lua \
+.PHONY: all bench bench-peers bench-instructions clean deps explore format help install lint run test \
+        test-engine test-lua asan valgrind promtool module floor programs check check-engine check-lua \
         lint-lua lint-format lint-gcc lint-clang lint-layers lint-exports lint-rock
 .DELETE_ON_ERROR:
 
@@ -93,6 +93,7 @@ LOOP    := $(call objects,src/loop/*.c)
 BINDING := $(call objects,src/binding/*.c)
 CHECKS  := $(call objects,spec/engine/*.c)
 FLOOR   := $(call objects,bench/floor.c)
+STILL   := $(call objects,bench/still.c)
 UV_ARM  := $(call objects,bench/libuv.c)
 
 $(ENGINE):  ROOM := -Isrc/engine
@@ -100,6 +101,7 @@ $(LOOP):    ROOM := -Isrc $(UV_CFLAGS) -D_GNU_SOURCE
 $(BINDING): ROOM := -Isrc $(LUA_CFLAGS)
 $(CHECKS):  ROOM := -Isrc/engine $(call pkg,--cflags cmocka) -UNDEBUG
 $(FLOOR):   ROOM := $(LUA_CFLAGS) -D_GNU_SOURCE -fvisibility=default -Wno-missing-prototypes
+$(STILL):   ROOM := $(UV_CFLAGS) -D_GNU_SOURCE -fvisibility=default
 $(UV_ARM):  ROOM := $(UV_CFLAGS) -D_GNU_SOURCE
 
 module: $(MODULE)
@@ -114,7 +116,7 @@ $(OBJ)/%.o: %.c Makefile
 	@echo "cc $<"
 	@$(CC) $(NEEDED) $(WARNINGS) $(CPPFLAGS) $(CFLAGS) $(FLAGS) $(ROOM) -MMD -MP -c $< -o $@
 
--include $(patsubst %.o,%.d,$(ENGINE) $(LOOP) $(BINDING) $(CHECKS) $(FLOOR) $(UV_ARM))
+-include $(patsubst %.o,%.d,$(ENGINE) $(LOOP) $(BINDING) $(CHECKS) $(FLOOR) $(STILL) $(UV_ARM))
 
 module programs floor: ; @:
 
@@ -138,9 +140,14 @@ run: deps-run ## build and run an example; FILE=examples/... for another, ARGS=.
 bench: deps-run ## measure, with the bare C API beside it; ARGS="--only=ask FILE" writes JSON too
 	@$(MAKE) FLAVOUR=release module floor
 	@$(IN_TREE) $(LUA) bench/run.lua $(ARGS)
+	@$(COUNTING)
 bench-peers: deps-run ## measure peers too, those that are installed
 	@$(MAKE) FLAVOUR=release module floor
 	@$(IN_TREE) $(LUA) bench/run.lua --peers $(ARGS)
+bench-instructions: deps-run ## count instructions under valgrind; ARGS=--renew keeps the counts
+	@$(MAKE) FLAVOUR=release module floor
+	@$(COUNTING) $(ARGS)
+COUNTING = $(IN_TREE) LUA="$(LUA)" CC="$(CC)" $(LUA) bench/instructions.lua
 
 N    ?= 10000
 SEED ?= 1
@@ -149,9 +156,9 @@ explore: deps-run ## check random histories against the model; N=10000 of them, 
 	@$(MAKE) FLAVOUR=release module
 	@$(IN_TREE) $(LUA) spec/model/main.lua $(N) $(SEED)
 
-floor: $(BUILD_DIR)/troupe_bench_floor.so $(BUILD_DIR)/troupe_bench_libuv
+floor: $(addprefix $(BUILD_DIR)/troupe_bench_,floor.so still.so libuv)
 
-$(BUILD_DIR)/troupe_bench_floor.so: $(FLOOR)
+$(BUILD_DIR)/troupe_bench_%.so: $(OBJ)/bench/%.o
 	@$(CC) $(LIBFLAG) $(CFLAGS) $(FLAGS) $(LDFLAGS) $^ -o $@
 
 $(BUILD_DIR)/troupe_bench_libuv: $(UV_ARM)
