@@ -969,6 +969,33 @@ describe("supervision", function()
       assert.matches("in upvalue 'explode'", logged_failures()[1].fields.traceback, 1, true)
     end)
 
+    for how, depth in next, { whole = 3, ["cut in the middle"] = 40 } do
+      it(("SUP-8 gives a traceback as Lua writes it, %s"):format(how), function()
+        local expected
+        local function explode(n)
+          if n > 0 then return (explode(n - 1)) end
+          expected = debug.traceback(nil, 1)
+          return nil .. "x"
+        end
+        local ref = kit().system:spawn(function() return explode(depth) end)
+
+        tell_all(ref, { "go" })
+
+        local function without_numbers(traceback) return (traceback:gsub("%d+", "")) end
+        local given = logged_failures()[1].fields.traceback
+        assert.equal(without_numbers(expected), without_numbers(given))
+      end)
+    end
+
+    it("SUP-8 gives a traceback that names what is called in C", function()
+      local ref = kit().system:spawn(function(_, message) error(message) end)
+
+      tell_all(ref, { "no disk" })
+
+      assert.matches("stack traceback:\n\t[C]: in function 'error'\n\tspec/supervision_spec.lua:",
+        logged_failures()[1].fields.traceback, 1, true)
+    end)
+
     it("SUP-8 gives the traceback and the directive in the event", function()
       local failed = collect("actor_failed")
       local ref = kit().system:spawn(fragile({}))

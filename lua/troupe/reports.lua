@@ -51,11 +51,14 @@ local why_stopped = {
 
 local function failed(log, event)
   local gentle = event.directive == "resume" or event.directive == "restart"
-  local message = ("failed: %s; directive: %s"):format(in_short(event.reason), event.directive)
+  local level = gentle and "warn" or "error"
+  if not log:enabled(level) then return end
+  local reason = in_short(event.reason)
+  local message = ("failed: %s; directive: %s"):format(reason, event.directive)
   if event.why then message = ("%s (%s)"):format(message, why_stopped[event.why] or event.why) end
-  log:write(gentle and "warn" or "error", event.ref, message, {
+  log:write(level, event.ref, message, {
     directive = event.directive,
-    reason = in_short(event.reason),
+    reason = reason,
     traceback = event.traceback,
   })
 end

@@ -66,6 +66,9 @@ enum {
   TPL_CORE_VALUES = TPL_CORE_HOSTS
 };
 
+/* Pushes the traceback of what runs in `of`, from `level` on. May raise when out of memory. */
+void tpl_push_traceback(lua_State *L, lua_State *of, int level);
+
 /* An __index: methods, else what the Lua side's function gives for (self, key). Upvalues: core, the table
  * of methods, that function. */
 int tpl_index(lua_State *L);

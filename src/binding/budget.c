@@ -21,7 +21,7 @@ static const char trace_key = 't'; /* in the registry: where it was used up */
 static void on_count(lua_State *L, lua_Debug *where);
 
 static void note_trace(lua_State *L) {
-  luaL_traceback(L, L, NULL, 0);
+  tpl_push_traceback(L, L, 0);
   lua_rawsetp(L, LUA_REGISTRYINDEX, &trace_key);
 }
 
@@ -63,7 +63,7 @@ static int catch (lua_State *L) {
   lua_createtable(L, 2, 0);
   lua_insert(L, 1);
   lua_rawseti(L, 1, 1);
-  luaL_traceback(L, L, NULL, 1);
+  tpl_push_traceback(L, L, 1);
   lua_rawseti(L, 1, 2);
   return 1;
 }

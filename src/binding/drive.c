@@ -113,7 +113,7 @@ typedef struct failure {
 
 static int anchor_trace(lua_State *L) {
   failure *f = lua_touserdata(L, 1);
-  luaL_traceback(L, f->coro->L, NULL, 0);
+  tpl_push_traceback(L, f->coro->L, 0);
   f->trace = tpl_value_plain(L, f->coro->host, lua_gettop(L));
   return 0;
 }

@@ -25,7 +25,7 @@ static int report(lua_State *L) {
   lua_pushinteger(L, f->time / TP_MILLISECOND);
   lua_pushnil(L);
   lua_pushnil(L);
-  luaL_traceback(L, L, NULL, f->level);
+  tpl_push_traceback(L, L, f->level);
   lua_call(L, 6, 0);
   return 0;
 }
