@@ -502,7 +502,7 @@ describe("groups", function()
         Router.group("random", { "/user/a", "troupe://other/user/there" }),
         Router.round_robin(1, Router.group("random", { there })),
       } do
-        local text = raised_here(function() spawn(made) end)
+        local text = raised_here(function() kit().system:spawn(made) end)
         assert.matches('spawn: a group must have members of the system "demo" alone', text, 1, true)
       end
       assert.are.equal(0, kit().system:stats().actors)
@@ -513,7 +513,8 @@ describe("groups", function()
       local other = testkit.system("demo").system
       local there = other:spawn(echo, "there")
 
-      local text = raised_here(function() spawn(Router.group("random", { "/user/a", there })) end)
+      local group = Router.group("random", { "/user/a", there })
+      local text = raised_here(function() kit().system:spawn(group) end)
 
       assert.matches("got troupe://demo/user/there", text, 1, true)
       other:terminate()

@@ -746,7 +746,8 @@ describe("priorities", function()
     end
 
     it("MBX-7 refuses what is no function", function()
-      local text = raised_here(function() spawn { priority = 5 } end)
+      local options = { mailbox = { priority = 5 } }
+      local text = raised_here(function() kit().system:spawn(function() end, nil, options) end)
       assert.matches("spawn: mailbox%.priority must be a function %(got 5%)", text)
     end)
 
