@@ -29,7 +29,8 @@ static void note_depth(tp_actor *a) {
                                                .value = tp_integer(depth)});
 }
 
-static inline int push(tp_system *s, tp_actor *a, tp_envelope e) {
+int tp_mail_push(tp_actor *a, tp_envelope e) {
+  tp_system *s = a->ref.system;
   int status = a->ranks ? tp_priority_push(a, e) : tp_ring_push(&s->rings, &a->mailbox, e);
   if (status != TP_OK) return status;
   if (tp_mail_count(a) >= DEEP) note_depth(a);
@@ -39,8 +40,6 @@ static inline int push(tp_system *s, tp_actor *a, tp_envelope e) {
   tp_ready_push(&s->ready, &a->run);
   return TP_OK;
 }
-
-int tp_mail_push(tp_actor *a, tp_envelope e) { return push(a->ref.system, a, e); }
 
 int tp_mail_reserve(tp_actor *a, uint32_t n) {
   if (a->ranks) return tp_priority_reserve(a, n);
@@ -257,8 +256,8 @@ static int turn_away(tp_actor *a, const tp_behavior_spec *spec, tp_value message
   return TP_OK;
 }
 
-/* As deliver below, where there is something to be looked at first: a mailbox that is closed or has a
- * bound, or a signal. */
+/* As deliver below, where there is something to be looked at first: a mailbox that is closed, or has a
+ * bound or ranks, or a signal. */
 static int deliver_with_care(tp_actor *a, tp_value message, tp_ref *sender) {
   tp_system *s = a->ref.system;
   if (a->closed) {
@@ -282,9 +281,20 @@ static int deliver_with_care(tp_actor *a, tp_value message, tp_ref *sender) {
 /* Takes `message` but when it fails. */
 static inline int deliver(tp_actor *a, tp_value message, tp_ref *sender) {
   if (a->choosy || !tp_mail_is_plain(message)) return deliver_with_care(a, message, sender);
-  int status = push(a->ref.system, a, (tp_envelope){message, sender});
-  if (status == TP_OK && sender != NULL) tp_ref_retain(sender);
-  return status;
+  tp_system *s = a->ref.system;
+  tp_envelope *place = tp_ring_place(&s->rings, &a->mailbox);
+  if (place == NULL) return TP_ENOMEM;
+  place->message = message;
+  place->sender = sender;
+  if (a->mailbox.count >= DEEP) note_depth(a);
+  s->queued++;
+  a->bounded++;
+  if (sender != NULL) {
+    if (is_request(sender)) tp_slot_request_queued(tp_slot_of(sender));
+    tp_ref_retain(sender);
+  }
+  tp_ready_push(&s->ready, &a->run);
+  return TP_OK;
 }
 
 int tp_tell(tp_ref *target, tp_value message, tp_ref *sender) {

@@ -64,14 +64,22 @@ static inline bool tp_ring_pool_give(tp_ring_pool *pool, uint32_t c, tp_envelope
 /* Room for one more in a ring that is full. TP_ENOMEM. */
 int tp_ring_grow(tp_ring_pool *pool, tp_ring *r);
 
-/* Takes `e`. TP_ENOMEM when the ring cannot grow; then nothing is taken or lost. */
-static inline int tp_ring_push(tp_ring_pool *pool, tp_ring *r, tp_envelope e) {
+/* The place for one more, which the caller fills. NULL when the ring cannot grow; then nothing has
+ * changed. */
+static inline tp_envelope *tp_ring_place(tp_ring_pool *pool, tp_ring *r) {
   if (r->capacity == 0 && (r->slots = tp_ring_pool_take(pool, 0)) != NULL) {
     r->capacity = TP_RING_SMALL;
   } else if (r->count == r->capacity && tp_ring_grow(pool, r) != TP_OK) {
-    return TP_ENOMEM;
+    return NULL;
   }
-  *tp_ring_at(r, r->count++) = e;
+  return tp_ring_at(r, r->count++);
+}
+
+/* Takes `e`. TP_ENOMEM when the ring cannot grow; then nothing is taken or lost. */
+static inline int tp_ring_push(tp_ring_pool *pool, tp_ring *r, tp_envelope e) {
+  tp_envelope *place = tp_ring_place(pool, r);
+  if (place == NULL) return TP_ENOMEM;
+  *place = e;
   return TP_OK;
 }
 
