@@ -105,7 +105,7 @@ function Actor:pipe_to_self(fn, mapper)
     elseif value ~= nil then
       err = nil
     end
-    core.timer_start(self, mapper(value, err), "once", 0, 0)
+    core.timer_start(self, mapper(value, err), 0, 0, 0)
   end)
 end
 

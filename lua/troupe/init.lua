@@ -30,6 +30,7 @@ core.setup {
   task_failed = system.unawaited("a task"),
   coroutine_failed = system.unawaited("a coroutine"),
   at_rest = system.at_rest,
+  check_schedule = system.check_schedule,
 }
 require "troupe.actor"
 local timeout_rule = check.duration()

@@ -220,10 +220,15 @@ end
 ---@param fn function
 ---@return { cancel: fun(self): boolean }  cancel gives true only when it prevented something
 ---@raise OptionsError at the caller's line
-function System:schedule_once(delay, fn)
-  check.argument("schedule_once", "delay", delay, delay_rule, 2)
-  local handle = schedule(self, "schedule_once", delay, 0, fn)
-  return handle
+---@type fun(self: troupe.System, delay: number, fn: function): troupe.Timer
+System.schedule_once = core.schedule_once
+
+--- What the core calls when it does not take the arguments of schedule_once as they are. Raises,
+--- unless they are fine; the caller is behind the core.
+function system.check_schedule(delay, fn, terminating)
+  check.argument("schedule_once", "delay", delay, delay_rule, 3)
+  check.argument("schedule_once", "fn", fn, function_rule, 3)
+  if terminating then check.fail("schedule_once", "the system is terminating", 3) end
 end
 
 --- Runs a function every `interval` milliseconds, without drift.  (TMR-6)

@@ -9,7 +9,10 @@ Timers.__index = Timers
 local delay_rule = check.duration { zero = true }
 local interval_rule = check.duration()
 
--- A handle stays in the map when its timer is over; such are swept out before they are the most.
+-- How a timer repeats, as the core knows it.
+local ONCE, FIXED_DELAY, FIXED_RATE = 0, 1, 2
+
+-- A number stays in the map when its timer is over; such are swept out before they are the most.
 local SWEEP_FROM = 32
 
 local function check_key(where, key)
@@ -20,20 +23,19 @@ end
 
 local function sweep(self)
   local live = 0
-  for key, handle in next, self.handles do
-    if core.timer_active(handle) then
+  for key, number in next, self.numbers do
+    if core.timer_active(self.actor, number) then
       live = live + 1
     else
-      self.handles[key] = nil
+      self.numbers[key] = nil
     end
   end
   self.started, self.sweep_at = live, math.max(SWEEP_FROM, 2 * live)
 end
 
 local function start(self, key, message, repeats, delay, interval)
-  local old = self.handles[key]
-  if old then old:cancel() end
-  self.handles[key] = core.timer_start(self.actor, message, repeats, delay, interval)
+  local numbers = self.numbers
+  numbers[key] = core.timer_start(self.actor, message, repeats, delay, interval, numbers[key])
   self.started = self.started + 1
   if self.started > self.sweep_at then sweep(self) end
 end
@@ -48,7 +50,7 @@ end
 function Timers:start_single(key, message, delay)
   check_key("timers:start_single", key)
   check.argument("timers:start_single", "delay", delay, delay_rule, 2)
-  start(self, key, message, "once", delay, 0)
+  start(self, key, message, ONCE, delay, 0)
 end
 
 local function start_repeating(self, where, repeats, key, message, interval, initial)
@@ -66,7 +68,7 @@ end
 ---@param initial? number  until the first; default: the interval
 ---@raise OptionsError at the caller's line
 function Timers:start_fixed_delay(key, message, interval, initial)
-  start_repeating(self, "timers:start_fixed_delay", "fixed_delay", key, message, interval, initial)
+  start_repeating(self, "timers:start_fixed_delay", FIXED_DELAY, key, message, interval, initial)
 end
 
 --- Tells the actor `message` every `interval` milliseconds, without drift; skips missed ticks.
@@ -76,7 +78,7 @@ end
 ---@param initial? number  until the first; default: the interval
 ---@raise OptionsError at the caller's line
 function Timers:start_fixed_rate(key, message, interval, initial)
-  start_repeating(self, "timers:start_fixed_rate", "fixed_rate", key, message, interval, initial)
+  start_repeating(self, "timers:start_fixed_rate", FIXED_RATE, key, message, interval, initial)
 end
 
 --- Takes back a timer and its tick, even if that is queued already.  (TMR-2)
@@ -84,15 +86,15 @@ end
 ---@return boolean prevented
 function Timers:cancel(key)
   check_key("timers:cancel", key)
-  local handle = self.handles[key]
-  self.handles[key] = nil
-  return handle ~= nil and handle:cancel()
+  local number = self.numbers[key]
+  self.numbers[key] = nil
+  return number ~= nil and core.timer_cancel(self.actor, number)
 end
 
 --- Cancels them all.
 function Timers:cancel_all()
-  for _, handle in next, self.handles do handle:cancel() end
-  self.handles = {}
+  for _, number in next, self.numbers do core.timer_cancel(self.actor, number) end
+  self.numbers = {}
 end
 
 --- Whether a timer with that key will tick.
@@ -100,8 +102,8 @@ end
 ---@return boolean
 function Timers:is_active(key)
   check_key("timers:is_active", key)
-  local handle = self.handles[key]
-  return handle ~= nil and core.timer_active(handle)
+  local number = self.numbers[key]
+  return number ~= nil and core.timer_active(self.actor, number)
 end
 
 local timers = {}
@@ -114,7 +116,7 @@ local of_actor = setmetatable({}, { __mode = "k" })
 function timers.of(actor)
   local own = of_actor[actor]
   if not own then
-    own = setmetatable({ actor = actor, handles = {}, started = 0, sweep_at = SWEEP_FROM }, Timers)
+    own = setmetatable({ actor = actor, numbers = {}, started = 0, sweep_at = SWEEP_FROM }, Timers)
     of_actor[actor] = own
   end
   return own

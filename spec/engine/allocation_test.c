@@ -103,10 +103,9 @@ static void pick_two(host *h, tp_job *job) {
 static void keep_state(host *h, tp_job *job) { tp_actor_set_state(job->actor, host_value(h, 1)); }
 
 static void start_timer(host *h, tp_ref *actor, tp_repeat repeat, int64_t milliseconds) {
-  tp_tick *tick = NULL;
+  tp_tick tick = 0;
   if (actor == NULL) return;
   tp_timer_start(actor, host_value(h, 1), repeat, milliseconds * MS, milliseconds * MS, &tick);
-  if (tick != NULL) tp_tick_release(tick);
 }
 
 static void want_everything(host *h) { host_want(h, (1u << TP_EVENT_KINDS) - 1); }
@@ -216,7 +215,7 @@ static void resolutions(host *h) {
 
 static void timers(host *h) {
   tp_ref *a = host_spawn(h, host_fragile, "a");
-  tp_tick *ticks[3] = {NULL};
+  tp_tick ticks[3] = {0};
   start_timer(h, a, TP_ONCE, 10);
   start_timer(h, a, TP_FIXED_DELAY, 7);
   start_timer(h, a, TP_FIXED_RATE, 5);
@@ -225,11 +224,7 @@ static void timers(host *h) {
   tp_schedule(h->system, host_code(h, raise_a_value), 10 * MS, 10 * MS, &ticks[1]);
   tp_schedule(h->system, host_code(h, host_nothing), 10 * MS, 10 * MS, &ticks[2]);
   host_advance(h, 20);
-  for (int i = 0; i < 3; i++) {
-    if (ticks[i] == NULL) continue;
-    tp_tick_cancel(ticks[i]);
-    tp_tick_release(ticks[i]);
-  }
+  for (int i = 0; i < 3; i++) tp_tick_cancel(h->system, ticks[i]);
   host_send(h, a, -1);
   host_advance(h, 20);
   start_timer(h, a, TP_FIXED_RATE, 5);

@@ -400,11 +400,10 @@ static void a_soft_stop_wins_over_a_restart(void **state) {
 }
 
 static void start_timer_in_pre_restart(host *h, tp_job *job) {
-  tp_tick *tick = NULL;
+  tp_tick tick = 0;
   host_record_hook(h, job);
   if (job->kind != TP_JOB_PRE_RESTART) return;
   tp_timer_start(job->actor, host_value(h, 1), TP_ONCE, 10 * MS, 0, &tick);
-  tp_tick_release(tick);
 }
 
 static void a_timer_of_pre_restart_ends_with_the_incarnation(void **state) {

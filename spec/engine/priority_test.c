@@ -64,14 +64,13 @@ static void send_all(host *h, tp_ref *a, const char *numbers) {
   for (char *end; *numbers != '\0'; numbers = end) host_send(h, a, strtoll(numbers, &end, 10));
 }
 
-static void start_once(tp_ref *a, int64_t message, tp_tick **out) {
+static void start_once(tp_ref *a, int64_t message, tp_tick *out) {
   assert_int_equal(tp_timer_start(a, tp_integer(message), TP_ONCE, 0, 0, out), TP_OK);
 }
 
 static void fire(host *h, tp_ref *a, int64_t message) {
-  tp_tick *tick = NULL;
+  tp_tick tick = 0;
   start_once(a, message, &tick);
-  tp_tick_release(tick);
   tp_advance(h->system, tp_now(h->system));
 }
 
@@ -154,11 +153,10 @@ static void a_tick_is_ranked_and_never_shed(void **state) {
 static void a_cancelled_tick_is_not_ranked(void **state) {
   host *h = *state;
   tp_ref *a = spawn_ranked(h, host_record, by_value_with_a_record);
-  tp_tick *tick = NULL;
+  tp_tick tick = 0;
   start_once(a, 5, &tick);
   tp_advance(h->system, tp_now(h->system));
-  assert_true(tp_tick_cancel(tick));
-  tp_tick_release(tick);
+  assert_true(tp_tick_cancel(h->system, tick));
   send_all(h, a, "9");
   host_run(h);
   assert_log(h, "asked:9 a:9");

@@ -10,7 +10,7 @@ typedef struct chaos {
   uint64_t random;
   int left; /* actions that handlers may still take */
   tp_ref *refs[REFS];
-  tp_tick *ticks[TICKS];
+  tp_tick ticks[TICKS];
   tp_stream *streams[STREAMS];
   tp_behavior *plain;
   tp_behavior *pools[POOLS];
@@ -48,11 +48,8 @@ static void remember(chaos *c, tp_ref *r) {
   c->refs[i] = r;
 }
 
-static void remember_tick(chaos *c, tp_tick *t) {
-  if (t == NULL) return;
-  size_t i = any(c, TICKS);
-  if (c->ticks[i] != NULL) tp_tick_release(c->ticks[i]);
-  c->ticks[i] = t;
+static void remember_tick(chaos *c, tp_tick t) {
+  if (t != 0) c->ticks[any(c, TICKS)] = t;
 }
 
 /* ---- Priorities ------------------------------------------------------------------------- */
@@ -104,16 +101,15 @@ static void spawn_any(host *h, chaos *c, tp_ref *parent) {
 }
 
 static void start_any_timer(host *h, chaos *c, tp_ref *actor) {
-  tp_tick *t = NULL;
+  tp_tick t = 0;
   tp_time delay = (tp_time)any(c, 30) * MS;
   tp_time interval = (tp_time)(5 + any(c, 30)) * MS;
   tp_timer_start(actor, any_value(h, c), (tp_repeat)any(c, 3), delay, interval, &t);
   remember_tick(c, t);
 }
 
-static void cancel_any_timer(chaos *c) {
-  tp_tick *t = c->ticks[any(c, TICKS)];
-  if (t != NULL) tp_tick_cancel(t);
+static void cancel_any_timer(host *h, chaos *c) {
+  tp_tick_cancel(h->system, c->ticks[any(c, TICKS)]);
 }
 
 static void stop_any(chaos *c) {
@@ -208,7 +204,7 @@ static void act(host *h, chaos *c, tp_ref *self) {
       break;
     case 0: spawn_any(h, c, self); break;
     case 1: start_any_timer(h, c, self); break;
-    case 2: cancel_any_timer(c); break;
+    case 2: cancel_any_timer(h, c); break;
     case 3: tp_actor_set_state(self, host_value(h, 4)); break;
     case 4:
       if (any(c, 4) == 0) tp_stop_after(self);
@@ -325,7 +321,7 @@ static void make_behaviors(host *h, chaos *c) {
 }
 
 static void step_from_outside(host *h, chaos *c) {
-  tp_tick *t = NULL;
+  tp_tick t = 0;
   tp_ref *slot = NULL;
   switch (any(c, 16)) {
     case 14: open_any_stream(h, c); break;
@@ -347,21 +343,17 @@ static void step_from_outside(host *h, chaos *c) {
                   (tp_time)any(c, 2) * 7 * MS, &t);
       remember_tick(c, t);
       break;
-    case 9: cancel_any_timer(c); break;
+    case 9: cancel_any_timer(h, c); break;
     default: host_advance(h, (int64_t)any(c, 20)); break;
   }
   for (size_t i = any(c, 10); i > 0; i--) host_run_one(h);
 }
 
-static void release_all(chaos *c) {
+static void release_all(host *h, chaos *c) {
   for (size_t i = 0; i < REFS; i++) {
     if (c->refs[i] != NULL) tp_ref_release(c->refs[i]);
   }
-  for (size_t i = 0; i < TICKS; i++) {
-    if (c->ticks[i] == NULL) continue;
-    tp_tick_cancel(c->ticks[i]);
-    tp_tick_release(c->ticks[i]);
-  }
+  for (size_t i = 0; i < TICKS; i++) tp_tick_cancel(h->system, c->ticks[i]);
   for (size_t i = 0; i < STREAMS; i++) {
     if (c->streams[i] != NULL) tp_stream_release(c->streams[i]);
   }
@@ -389,7 +381,7 @@ static void run_at_random(uint64_t seed, size_t fail_from, size_t until, bool ab
     tp_terminate(h->system);
     host_advance(h, 10000);
   }
-  release_all(c);
+  release_all(h, c);
   h->abrupt = abrupt;
   host_close(h);
 }

@@ -192,7 +192,7 @@ static void mail_to_a_terminated_system_is_dead(void **state) {
 
 static void can_be_freed_at_any_time(void **state) {
   host *h = *state;
-  tp_tick *tick = NULL;
+  tp_tick tick = 0;
   tp_behavior *routee = host_behavior(h, (tp_behavior_spec){.receive = host_code(h, host_nothing)});
   tp_behavior_spec scatter = {
       .routing = TP_ROUTE_FIRST_COMPLETED,
@@ -209,9 +209,7 @@ static void can_be_freed_at_any_time(void **state) {
   host_run(h);
   host_ask(h, pool, host_value(h, 13), 100);
   tp_timer_start(a, host_value(h, 14), TP_FIXED_RATE, 10 * MS, 10 * MS, &tick);
-  tp_tick_release(tick);
   tp_schedule(h->system, host_code(h, host_nothing), 10 * MS, 0, &tick);
-  tp_tick_release(tick);
   tp_advance(h->system, tp_now(h->system) + 10 * MS);
   char token[] = "token";
   tp_ref *settled = host_slot(h, 100, false);

@@ -59,7 +59,6 @@ enum {
   TPL_CORE_ACTOR_MT,
   TPL_CORE_SYSTEM_MT,
   TPL_CORE_TASK_MT,
-  TPL_CORE_TIMER_MT,
   TPL_CORE_GATHER_MT,
   TPL_CORE_ROUTING_MT,
   TPL_CORE_HOSTS, /* tpl_host * -> its userdata, weak */
@@ -95,8 +94,7 @@ void *tpl_allocate(void *block, size_t size);
 
 /* Each of our userdata begins with the address that tells its kind from everything else, whichever
  * opening of the module made it. */
-extern const char tpl_system_magic, tpl_ref_magic, tpl_task_magic, tpl_timer_magic,
-    tpl_gather_magic;
+extern const char tpl_system_magic, tpl_ref_magic, tpl_task_magic, tpl_gather_magic;
 
 /* The userdata at `index`, or NULL when it is not of that kind and size. */
 static inline void *tpl_test(lua_State *L, int index, const void *magic, size_t size) {
@@ -114,7 +112,6 @@ void tpl_set_functions(lua_State *L, int core, const luaL_Reg *functions);
  * a finalizer makes while the state is being closed gets no finalizer of its own. */
 typedef struct tpl_owned {
   struct tpl_owned *next, **link;
-  tp_tick *tick;            /* of a timer's handle, counted, or NULL */
   tp_stream *stream;        /* of a gather, counted, or NULL */
   tp_ref **slots;           /* of those who await a task, counted */
   uint32_t count, capacity; /* of `slots` */
@@ -126,7 +123,7 @@ tpl_owned *tpl_own(tpl_host *h);
 /* Gives back what it holds, and itself; does nothing to NULL. */
 void tpl_disown(tpl_owned *o);
 
-/* What Lua holds of a timer or a gather. */
+/* What Lua holds of a gather. */
 typedef struct tpl_handle {
   const void *magic;
   tpl_host *host;
@@ -155,7 +152,8 @@ enum {
   TPL_SYSTEM, /* the userdata of the host itself */
   TPL_CORE,   /* the userdata of the core */
   TPL_ON_EVENT,
-  TPL_AUX_SIZE = TPL_ON_EVENT
+  TPL_TIMER_MT, /* of the host's timer handles, made on first use */
+  TPL_AUX_SIZE = TPL_TIMER_MT
 };
 
 typedef struct tpl_anchors {
@@ -209,6 +207,9 @@ struct tpl_host {
   tp_watchdog *watchdog;       /* of those, or NULL */
   tp_time slow_after;          /* its limit until it is made, or 0 */
 
+  const void *timer_mt;    /* the address of TPL_TIMER_MT, once it is made */
+  uint64_t last_scheduled; /* the anchor of the function that was scheduled last, not counted */
+
   const void *last_code; /* the behavior made last, not counted: many actors are made alike */
   uint64_t last_slot;
   tp_behavior *last_behavior;
@@ -249,6 +250,10 @@ void tpl_reserve(lua_State *L, tpl_host *h, uint32_t n);
  * nothing is held. tpl_value_plain gives no meaning to metatables. */
 tp_value tpl_value(lua_State *L, tpl_host *h, int index);
 tp_value tpl_value_plain(lua_State *L, tpl_host *h, int index);
+
+/* As tpl_value_plain, for what is likely to be the same as the last time: then that is counted once
+ * more. `*slot` remembers it; 0 at first. */
+tp_value tpl_value_again(lua_State *L, tpl_host *h, int index, uint64_t *slot);
 
 /* Pushes the Lua value; the engine's is borrowed. */
 void tpl_push_value(lua_State *L, tpl_host *h, tp_value v);

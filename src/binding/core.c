@@ -64,7 +64,7 @@ tp_time tpl_nanoseconds(double ms) {
   return ns >= 9.2e18 ? TP_NEVER : (tp_time)ns;
 }
 
-const char tpl_system_magic = 's', tpl_ref_magic = 'r', tpl_task_magic = 't', tpl_timer_magic = 'w',
+const char tpl_system_magic = 's', tpl_ref_magic = 'r', tpl_task_magic = 't',
            tpl_gather_magic = 'g';
 
 void tpl_set_metatable(lua_State *L, int place) {

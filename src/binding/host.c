@@ -54,6 +54,7 @@ static void fill_aux(lua_State *L, tpl_host *h, int options, int userdata) {
   lua_pushvalue(L, userdata);
   lua_pushvalue(L, lua_upvalueindex(1));
   lua_getfield(L, options, "on_event");
+  lua_pushnil(L);
   lua_xmove(L, h->aux, TPL_AUX_SIZE);
 }
 
@@ -152,7 +153,6 @@ void tpl_disown(tpl_owned *o) {
   if (o == NULL) return;
   *o->link = o->next;
   if (o->next != NULL) o->next->link = o->link;
-  if (o->tick != NULL) tp_tick_release(o->tick);
   if (o->stream != NULL) tp_stream_release(o->stream);
   for (uint32_t i = 0; i < o->count; i++) tp_ref_release(o->slots[i]);
   free(o->slots);

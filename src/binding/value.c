@@ -139,6 +139,22 @@ tp_value tpl_value_plain(lua_State *L, tpl_host *h, int index) {
   }
 }
 
+tp_value tpl_value_again(lua_State *L, tpl_host *h, int index, uint64_t *slot) {
+  const tpl_anchors *a = &h->anchors;
+  if (*slot != 0 && *slot <= a->capacity && (a->slots[*slot - 1] & TPL_FREE) == 0) {
+    lua_rawgeti(h->aux, TPL_ANCHORS, (lua_Integer)*slot);
+    bool same = lua_topointer(h->aux, -1) == lua_topointer(L, index);
+    lua_pop(h->aux, 1);
+    if (same) {
+      tpl_retain(h, *slot);
+      return (tp_value){.type = TP_HOST, .as.host = *slot};
+    }
+  }
+  tp_value v = tpl_value_plain(L, h, index);
+  *slot = v.type == TP_HOST ? v.as.host : 0;
+  return v;
+}
+
 static const void *metatable_address(lua_State *L, int index) {
   if (lua_type(L, index) != LUA_TTABLE || !lua_getmetatable(L, index)) return NULL;
   const void *mt = lua_topointer(L, -1);

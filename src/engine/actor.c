@@ -83,7 +83,7 @@ void tp_actor_leave(tp_actor *a) {
 static void free_extra(tp_system *s, tp_actor *a) {
   tp_extra *x = a->extra;
   if (x == NULL) return;
-  assert(tp_list_empty(&x->ticks) && tp_list_empty(&x->watches) && tp_list_empty(&x->watchers));
+  assert(x->ticks == 0 && tp_list_empty(&x->watches) && tp_list_empty(&x->watchers));
   tp_value_release(s, x->reason);
   tp_value_release(s, x->trace);
   tp_envelope_release(s, &x->failed);
@@ -126,7 +126,6 @@ tp_extra *tp_actor_extra(tp_actor *a) {
   if (a->extra == NULL) {
     a->extra = tp_alloc(a->ref.system, sizeof *a->extra);
     if (a->extra == NULL) return NULL;
-    tp_list_init(&a->extra->ticks);
     tp_list_init(&a->extra->watches);
     tp_list_init(&a->extra->watchers);
   }

@@ -43,7 +43,7 @@ typedef struct tp_family {
 typedef struct tp_idle tp_idle;
 
 typedef struct tp_extra {
-  tp_link ticks;          /* timers of this incarnation */
+  uint32_t ticks;         /* timers of this incarnation, a list of tick.c */
   tp_link watches;        /* of others, kept over restarts */
   tp_link watchers;       /* who watches this one */
   tp_value reason, trace; /* of the failure that is being dealt with */

@@ -26,10 +26,10 @@ static size_t length_of(const tp_link *head) {
   return n;
 }
 
-static void look_at_extra(const tp_extra *x, tp_actor_info *out) {
+static void look_at_extra(tp_system *s, const tp_extra *x, tp_actor_info *out) {
   out->restarts = x->restarted;
   out->stashed = x->stash.count;
-  out->timers = length_of(&x->ticks);
+  out->timers = tp_ticks_count(s, x->ticks);
   out->watches = length_of(&x->watches);
   out->watchers = length_of(&x->watchers);
   out->dropped = x->dropped;
@@ -49,7 +49,7 @@ void tp_actor_look_at(const tp_ref *actor, tp_actor_info *out) {
       .children = a->family == NULL ? 0 : a->family->count,
       .receive_timeout = TP_NEVER,
   };
-  if (a->extra != NULL) look_at_extra(a->extra, out);
+  if (a->extra != NULL) look_at_extra(a->ref.system, a->extra, out);
 }
 
 tp_ref *tp_next_actor(tp_system *s, tp_ref *after) {

@@ -24,7 +24,7 @@ static tp_turn make_job(tp_actor *a, tp_job *job, tp_job_kind kind) {
   job->system = a->ref.system;
   job->actor = &a->ref;
   job->behavior = a->behavior;
-  job->tick = NULL;
+  job->tick = 0;
   job->stashed = false;
   a->job = job;
   return TP_TURN_JOB;
@@ -89,20 +89,16 @@ static tp_turn take_signal(tp_actor *a, tp_envelope *e) {
  * (TP_TURN_IDLE). */
 
 static tp_turn take_tick(tp_actor *a, tp_job *job, tp_envelope *e) {
-  tp_tick *t = e->message.as.tick;
+  tp_system *s = a->ref.system;
   tp_envelope taken = {0};
-  if (!tp_tick_take(t, &taken.message)) {
-    tp_tick_release(t);
-    return TP_TURN_IDLE;
-  }
+  if (!tp_tick_take(s, e->message.as.tick, &taken.message)) return TP_TURN_IDLE;
   if (tp_value_is_signal(taken.message)) {
-    tp_tick_handled(t);
-    tp_tick_release(t);
+    tp_tick_handled(s, e->message.as.tick);
     return take_signal(a, &taken);
   }
   job->envelope = taken;
   make_receive(a, job);
-  job->tick = t; /* with the count that the queue held */
+  job->tick = e->message.as.tick;
   return TP_TURN_JOB;
 }
 
@@ -181,15 +177,13 @@ void tp_actor_received(tp_actor *a, tp_job *job) {
     tp_mail_cut_short(a, &job->envelope, tp_mail_end_reason(a->ref.system));
   }
   tp_idle_start(a);
-  if (job->tick == NULL) return;
-  tp_tick_handled(job->tick);
-  tp_tick_release(job->tick);
+  if (job->tick != 0) tp_tick_handled(a->ref.system, job->tick);
 }
 
 /* ---- Restarting ------------------------------------------------------------------------ */
 
 static void end_timers(tp_actor *a) {
-  if (a->extra != NULL) tp_ticks_cancel(&a->extra->ticks);
+  if (a->extra != NULL) tp_ticks_cancel(a->ref.system, &a->extra->ticks);
   tp_idle_off(a);
 }
 
@@ -518,7 +512,6 @@ static void abandoned(tp_actor *a, tp_job *job) {
   } else {
     tp_mail_handled(a->ref.system, &job->envelope);
   }
-  if (job->tick != NULL) tp_tick_release(job->tick);
 }
 
 static void end_job(tp_actor *a, tp_job *job) {
@@ -552,10 +545,7 @@ tp_envelope tp_actor_give_up(tp_actor *a, tp_job *job) {
   a->job = NULL;
   if (job->kind != TP_JOB_RECEIVE) return (tp_envelope){0};
   tp_idle_start(a);
-  if (job->tick != NULL) {
-    tp_tick_handled(job->tick);
-    tp_tick_release(job->tick);
-  }
+  if (job->tick != 0) tp_tick_handled(a->ref.system, job->tick);
   return job->envelope;
 }
 

@@ -155,19 +155,19 @@ static void place(tp_actor *a, double rank) {
 
 /* What the function is to be asked about; false for what comes last without a question: signals and
  * death notices, which come after all that was told before them, and what comes behind a pill. */
-static bool is_for_function(const tp_priority *p, tp_value queued, tp_value *message) {
+static bool is_for_function(tp_system *s, const tp_priority *p, tp_value queued,
+                            tp_value *message) {
   if (p->sealed) return false;
   *message = queued;
-  if (queued.type == TP_TICK) *message = queued.as.tick->value;
-  bool cancelled = queued.type == TP_TICK && !queued.as.tick->active;
-  return !cancelled && tp_mail_counts(*message);
+  if (queued.type == TP_TICK && !tp_tick_message(s, queued.as.tick, message)) return false;
+  return tp_mail_counts(*message);
 }
 
 static bool ask(tp_actor *a, tp_job *job) {
   tp_priority *p = a->priority;
   while (a->mailbox.count > 0) {
     tp_value message;
-    if (is_for_function(p, tp_ring_at(&a->mailbox, 0)->message, &message)) {
+    if (is_for_function(a->ref.system, p, tp_ring_at(&a->mailbox, 0)->message, &message)) {
       tp_value_retain(a->ref.system, message);
       p->asked = message;
       p->asking = true;

@@ -18,11 +18,7 @@ enum { QUIET_TURNS = 32 };
 
 /* ---- The ready queue -------------------------------------------------------------------- */
 
-static tp_ready_queue *queue_of(tp_system *s, const tp_runnable *r) {
-  return r->kind == TP_RUN_TICK ? &s->due : &s->ready;
-}
-
-void tp_schedule_run(tp_system *s, tp_runnable *r) { tp_ready_push(queue_of(s, r), r); }
+void tp_schedule_run(tp_system *s, tp_runnable *r) { tp_ready_push(&s->ready, r); }
 
 static tp_runnable *take_first(tp_ready_queue *q) {
   tp_runnable *r = q->first;
@@ -73,7 +69,7 @@ static tp_runnable *take_any(tp_system *s, tp_ready_queue *q) {
 
 void tp_unschedule_run(tp_system *s, tp_runnable *r) {
   if (!r->queued) return;
-  tp_ready_queue *q = queue_of(s, r);
+  tp_ready_queue *q = &s->ready;
   tp_runnable *previous = NULL;
   for (tp_runnable *at = q->first; at != NULL; previous = at, at = at->next) {
     if (at != r) continue;
@@ -99,15 +95,8 @@ static bool resume_slot(tp_system *s, tp_runnable *r, tp_job *job) {
 
 /* Runs the function of a timer that is due; false when it was cancelled meanwhile. */
 static bool run_tick(tp_system *s, tp_job *job) {
-  tp_runnable *r = take_first(&s->due);
-  tp_tick *t = TP_CONTAINER(r, tp_tick, run);
-  r->queued = false;
-  if (!tp_tick_take(t, &job->code)) {
-    tp_tick_release(t);
-    return false;
-  }
+  if (!tp_tick_take_due(s, &job->tick, &job->code)) return false;
   job->kind = TP_JOB_TIMER;
-  job->tick = t; /* with the count that the queue held */
   return true;
 }
 
@@ -175,7 +164,7 @@ static bool take_turn(tp_system *s, tp_job *job) {
 }
 
 static bool work_waits(const tp_system *s) {
-  return s->due.first != NULL || s->turn != NULL || s->ready.first != NULL;
+  return s->tickers.first_due != NULL || s->turn != NULL || s->ready.first != NULL;
 }
 
 /* What comes before everybody's turn: decisions, ranks, events. */
@@ -202,7 +191,7 @@ bool tp_next(tp_system *s, tp_job *job) {
     job->actor = NULL;
     if (comes_first(s) && first_next(s, job)) return true;
     s->ranks_in_row = s->events.in_row = 0;
-    if (s->due.first != NULL) {
+    if (s->tickers.first_due != NULL) {
       if (run_tick(s, job)) return true;
     } else if (s->turn == NULL && s->ready.first == NULL) {
       if (!tp_system_at_rest(s)) return false;
@@ -219,7 +208,8 @@ bool tp_next(tp_system *s, tp_job *job) {
 
 bool tp_ready(const tp_system *s) {
   return s->decisions != NULL || !tp_list_empty(&s->unranked) || s->events.count > 0 ||
-         s->due.first != NULL || s->turn != NULL || s->ready.first != NULL || tp_system_drained(s);
+         s->tickers.first_due != NULL || s->turn != NULL || s->ready.first != NULL ||
+         tp_system_drained(s);
 }
 
 void tp_done(tp_job *job) {
@@ -233,10 +223,7 @@ void tp_done(tp_job *job) {
       s->events.in_hand = false;
       tp_event_release(s, &job->event);
       break;
-    case TP_JOB_TIMER:
-      tp_value_release(s, job->code);
-      tp_tick_release(job->tick);
-      break;
+    case TP_JOB_TIMER: tp_value_release(s, job->code); break;
     case TP_JOB_RESUME: break;
     case TP_JOB_DECIDE: tp_decided(job, TP_DIRECTIVE_STOP); break;
     case TP_JOB_RANK: tp_ranked(job, INFINITY); break;

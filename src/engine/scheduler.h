@@ -18,7 +18,6 @@ struct tp_actor;
 typedef enum tp_run_kind {
   TP_RUN_ACTOR,
   TP_RUN_SLOT, /* a settled slot that somebody outside any actor waits for */
-  TP_RUN_TICK, /* a function of tp_schedule that is due */
 } tp_run_kind;
 
 /* What stands in the ready queue; embedded in its owner. */

@@ -49,7 +49,6 @@ int tp_system_new(const tp_host *host, const tp_system_options *options, tp_syst
   tp_list_init(&s->streams);
   tp_list_init(&s->gathers);
   tp_list_init(&s->resolutions);
-  tp_list_init(&s->ticks);
   tp_list_init(&s->owed);
   s->name = tp_alloc(s, name_size);
   s->out_of_memory = tp_alloc(s, sizeof *s->out_of_memory);
@@ -72,7 +71,7 @@ fail:
 static void stop_user(tp_system *s) {
   s->phase = TP_SYSTEM_STOPPING_USER;
   tp_timer_disarm(s, &s->deadline);
-  tp_ticks_cancel(&s->ticks);
+  tp_ticks_cancel_own(s);
   for (tp_actor *a = tp_actor_walk(s->user, s->user); a != NULL; a = tp_actor_walk(s->user, a)) {
     if (a->phase >= TP_PHASE_STOPPING) continue;
     a->stop = TP_STOP_NOW; /* all at once: none handles more mail until its parent's turn comes */
@@ -158,7 +157,6 @@ static void forget_job(tp_actor *a) {
     return;
   }
   tp_envelope_release(a->ref.system, &job->envelope);
-  if (job->tick != NULL) tp_tick_release(job->tick);
 }
 
 static void release_all(tp_system *s, tp_ring *r) {
@@ -174,7 +172,7 @@ static void tear_down(tp_actor *a) {
   a->phase = TP_PHASE_STOPPED;
   a->closed = true;
   forget_job(a);
-  if (a->extra != NULL) tp_ticks_cancel(&a->extra->ticks);
+  if (a->extra != NULL) tp_ticks_cancel(s, &a->extra->ticks);
   tp_watches_end(a);
   if (a->router != NULL) tp_router_free(a);
   tp_mail_drain(a, NULL);
@@ -216,7 +214,6 @@ static void forget_ready(tp_ready_queue *q) {
   for (; r != NULL; r = next) {
     next = r->next;
     r->queued = false;
-    if (r->kind == TP_RUN_TICK) tp_tick_drop(TP_CONTAINER(r, tp_tick, run));
     if (r->kind == TP_RUN_SLOT) tp_slot_forget(&TP_CONTAINER(r, tp_slot, run)->ref);
   }
 }
@@ -232,12 +229,11 @@ void tp_system_free(tp_system *s) {
   if (s->turn != NULL) tp_ref_release(&s->turn->ref);
   s->turn = NULL;
   tp_events_fini(s);
-  forget_ready(&s->due);
   forget_ready(&s->ready);
-  tp_ticks_cancel(&s->ticks);
   tp_resolve_fini(s);
   tp_streams_forget(s);
   tear_down_tree(s);
+  tp_ticks_free(s);
   forget_slots(s);
   tp_timer_disarm(s, &s->deadline);
   s->freed = true;
@@ -271,7 +267,7 @@ static void deadline_of(tp_system *s, tp_timer *t) {
     case TP_TIMER_SLOT: tp_slot_expire(TP_CONTAINER(t, tp_slot, timer)); break;
     case TP_TIMER_GATHER: tp_gather_expire(t); break;
     case TP_TIMER_GATHER_NEXT: tp_gather_ask_next(t); break;
-    case TP_TIMER_TICK: tp_tick_fire(TP_CONTAINER(t, tp_tick, timer)); break;
+    case TP_TIMER_TICK: tp_tick_fire(s, t); break;
     case TP_TIMER_IDLE: tp_idle_fire(t); break;
     case TP_TIMER_SYSTEM: deadline_passed(s); break;
   }

@@ -8,6 +8,7 @@
 #include "list.h"
 #include "random.h"
 #include "scheduler.h"
+#include "tick.h"
 #include "timer.h"
 #include "troupe.h"
 
@@ -34,7 +35,6 @@ struct tp_system {
   tp_time now;
 
   tp_ready_queue ready;
-  tp_ready_queue due;    /* functions of timers */
   tp_actor *turn;        /* whose turn it is, counted, or NULL */
   uint32_t turn_left;    /* messages it may still handle */
   bool shuffles;         /* turns are drawn by lot */
@@ -44,6 +44,7 @@ struct tp_system {
   tp_events events;
   tp_timers *timers;
   tp_ring_pool rings; /* buffers of empty mailboxes */
+  tp_tickers tickers;
 
   tp_actor *root, *user, *system; /* guardians, counted */
   tp_names names;
@@ -54,7 +55,6 @@ struct tp_system {
   bool looks_at_gathers;               /* somebody does already */
   tp_slot *cancelled, *last_cancelled; /* legs that are being cancelled, in turn, or NULL */
   tp_link resolutions;                 /* selections that wait for their actor */
-  tp_link ticks;                       /* timers of the system itself */
   tp_link owed;                        /* death notices that await memory */
   tp_fault *out_of_memory;
   tp_rng rng;

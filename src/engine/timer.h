@@ -26,6 +26,7 @@ typedef struct tp_timer {
   tp_time due;
   struct tp_timer *next, *prev; /* of those in its place, in a ring; NULL when not armed */
   uint8_t kind;                 /* tp_timer_kind */
+  uint8_t spare[3];             /* for what it belongs to: there is room */
 } tp_timer;
 
 typedef struct tp_timers tp_timers;

@@ -23,8 +23,8 @@ typedef struct tp_fault tp_fault;       /* counted: a failure that the engine it
 typedef struct tp_bundle tp_bundle;     /* counted: several values as one */
 typedef struct tp_stream tp_stream;     /* counted: the replies to one message, as they come */
 typedef struct tp_watch_notice tp_watch_notice; /* counted: a death notice that is queued */
-typedef struct tp_tick tp_tick;                 /* counted: a timer of an actor or of a system */
-typedef int64_t tp_time;                        /* nanoseconds on the host's monotonic clock */
+typedef uint64_t tp_tick; /* names a timer of an actor or of a system, and no other ever; 0: none */
+typedef int64_t tp_time;  /* nanoseconds on the host's monotonic clock */
 
 #define TP_NEVER INT64_MAX
 #define TP_MILLISECOND ((tp_time)1000000)
@@ -93,7 +93,7 @@ typedef struct tp_value {
     tp_ref *ref;
     tp_fault *fault;
     tp_bundle *bundle;
-    tp_tick *tick;
+    tp_tick tick;
     tp_watch_notice *notice;
   } as;
 } tp_value;
@@ -544,24 +544,24 @@ typedef enum tp_repeat {
 } tp_repeat;
 
 /* Starts a timer that tells `actor` (borrowed) `message` (taken); it ends with the incarnation.
- * Gives *out, which the caller may release at once. Delays may be 0, intervals may not. TP_ENOMEM,
+ * Gives *out, its name, which holds nothing. Delays may be 0, intervals may not. TP_ENOMEM,
  * TP_ESTOPPED. */
 int tp_timer_start(tp_ref *actor, tp_value message, tp_repeat repeat, tp_time delay,
-                   tp_time interval, tp_tick **out);
+                   tp_time interval, tp_tick *out);
 
 /* Starts a timer of the system, whose job is TP_JOB_TIMER with `function` (taken); once when the
  * interval is 0. Gives *out. TP_ENOMEM, TP_ETERMINATED. */
-int tp_schedule(tp_system *s, tp_value function, tp_time delay, tp_time interval, tp_tick **out);
+int tp_schedule(tp_system *s, tp_value function, tp_time delay, tp_time interval, tp_tick *out);
 
 /* The system does not go on for its sake: tp_only_passive tells whether such are all that is left. */
-void tp_tick_set_passive(tp_tick *t);
+void tp_tick_set_passive(tp_system *s, tp_tick t);
 bool tp_only_passive(const tp_system *s);
 
-/* True when a tick was prevented: a queued one is not delivered either (TMR-2). */
-bool tp_tick_cancel(tp_tick *t);
-bool tp_tick_active(const tp_tick *t);
-void tp_tick_retain(tp_tick *t);
-void tp_tick_release(tp_tick *t);
+/* True when a tick was prevented: a queued one is not delivered either (TMR-2). O(1). */
+bool tp_tick_cancel(tp_system *s, tp_tick t);
+
+/* Neither cancelled nor over. */
+bool tp_tick_active(tp_system *s, tp_tick t);
 
 /* ---- Events ---------------------------------------------------------------------------- */
 
@@ -676,7 +676,7 @@ typedef struct tp_job {
   bool stashed;                 /* internal: the envelope has been set aside */
   struct tp_job *next_handler;  /* internal: waits with the same request in hand, ... */
   struct tp_job **handler_link; /* ... and what leads to this one */
-  tp_tick *tick;
+  tp_tick tick;                 /* whose message or function it is, or 0 */
   tp_event event;
 } tp_job;
 

@@ -44,7 +44,6 @@ void tp_value_retain(tp_system *s, tp_value v) {
     case TP_NOTICE: tp_notice_retain(v.as.notice); break;
     case TP_FAULT: v.as.fault->count++; break;
     case TP_BUNDLE: v.as.bundle->count++; break;
-    case TP_TICK: tp_tick_retain(v.as.tick); break;
     default: break;
   }
 }
@@ -57,7 +56,6 @@ void tp_value_release(tp_system *s, tp_value v) {
     case TP_NOTICE: tp_notice_release(v.as.notice); break;
     case TP_FAULT: tp_fault_release(s, v.as.fault); break;
     case TP_BUNDLE: release_bundle(s, v.as.bundle); break;
-    case TP_TICK: tp_tick_release(v.as.tick); break;
     default: break;
   }
 }
