@@ -14,6 +14,7 @@ void tpl_push_actor(lua_State *L, tpl_host *h, tp_ref *r) {
     return;
   }
   luaL_checkstack(L, 4, NULL);
+  tp_heap_map();
   lua_createtable(L, 0, 1); /* many an actor keeps nothing in it */
   tpl_push_ref(L, h, r);
   lua_rawsetp(L, -2, &ref_key);

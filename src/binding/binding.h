@@ -18,6 +18,7 @@
 #include <lua.h>
 
 #include "engine/troupe.h"
+#include "loop/heap.h"
 #include "loop/loop.h"
 #include "loop/watchdog.h"
 
@@ -166,6 +167,8 @@ typedef struct tpl_anchors {
 } tpl_anchors;
 
 #define TPL_FREE 0x80000000u
+
+enum { TPL_FIRST_REFS = 32 };
 
 /* The table of refs. Handles are given from 1 on, and then again those that have become free. */
 typedef struct tpl_refs {

@@ -30,6 +30,7 @@ tpl_host *tpl_check_host(lua_State *L, int index, const char *where) {
 static void *allocate(void *allocator, void *block, size_t old_size, size_t new_size) {
   (void)allocator;
   (void)old_size;
+  tp_heap_map();
   return tpl_allocate(block, new_size);
 }
 
@@ -45,7 +46,8 @@ static void push_weak_table(lua_State *L) {
 static void fill_aux(lua_State *L, tpl_host *h, int options, int userdata) {
   luaL_checkstack(h->aux, TPL_AUX_SIZE + LUA_MINSTACK, NULL);
   lua_newtable(L);
-  tpl_push_refs(L, 0);
+  tpl_push_refs(L, TPL_FIRST_REFS);
+  h->refs.capacity = TPL_FIRST_REFS;
   lua_newtable(L);
   tpl_push_ref_metatable(L, userdata);
   lua_pushvalue(L, lua_upvalueindex(1));

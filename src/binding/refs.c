@@ -1,12 +1,12 @@
 /* The userdata of refs: one for each, so that equal refs are the same value. A ref knows its by a
  * handle, its place in a weak table that is all array.
  *
- * A userdata that has died leaves its place empty. Its finalizer makes the place free, unless the ref has
- * got another userdata in it before that. Nothing is ever put beyond the table's array, so putting what
+ * A userdata that has died leaves its place empty, or false when the table has grown since. Its finalizer
+ * makes the place free, unless the ref has got another userdata in it before that. Nothing is ever put beyond the table's array, so putting what
  * is found by a handle allocates nothing. */
 #include "binding.h"
 
-enum { FIRST_CAPACITY = 32, LARGE = 4096 };
+enum { LARGE = 4096 };
 
 void tpl_push_refs(lua_State *L, uint32_t capacity) {
   lua_createtable(L, (int)capacity, 0);
@@ -40,9 +40,8 @@ static void set_free(tpl_host *h, uint32_t handle) {
   h->refs.first_free = handle;
 }
 
-/* Another table, with `capacity` places; it may be that a finalizer made one meanwhile. */
+/* A table with fewer places; it may be that a finalizer takes more of them meanwhile. */
 static void replace_table(lua_State *L, tpl_host *h, uint32_t capacity) {
-  if (capacity > INT32_MAX) luaL_error(L, "not enough memory");
   tpl_push_refs(L, capacity);
   if (h->refs.given > capacity) {
     lua_pop(L, 1);
@@ -58,13 +57,30 @@ static void replace_table(lua_State *L, tpl_host *h, uint32_t capacity) {
   h->refs.trim_below = capacity / 8;
 }
 
-static bool is_full(const tpl_refs *t) { return t->first_free == 0 && t->given == t->capacity; }
+/* In the table on top. */
+static void set_dead(lua_State *L, uint32_t place) {
+  lua_pushboolean(L, 0);
+  lua_rawseti(L, -2, place);
+}
 
+/* When all places up to the end of its array are taken, and one more is, Lua gives the table an array of
+ * the next power of two. Where it can it does so without touching those places again. */
 static void make_room(lua_State *L, tpl_host *h) {
-  while (is_full(&h->refs)) {
-    uint32_t capacity = h->refs.capacity;
-    replace_table(L, h, capacity == 0 ? FIRST_CAPACITY : capacity * 2);
+  tpl_refs *t = &h->refs;
+  if (t->first_free != 0 || t->given < t->capacity) return;
+  if (t->capacity >= INT32_MAX / 2) luaL_error(L, "not enough memory");
+  tpl_push_aux(L, h, TPL_REFS);
+  for (uint32_t i = 1; i <= t->given; i++) {
+    bool died = lua_rawgeti(L, -1, i) == LUA_TNIL;
+    lua_pop(L, 1);
+    if (died) set_dead(L, i);
   }
+  set_dead(L, t->capacity + 1);
+  lua_pop(L, 1);
+  uint32_t room = TPL_FIRST_REFS;
+  while (room <= t->capacity) room *= 2;
+  t->capacity = room;
+  t->trim_below = room / 8;
 }
 
 /* There is room. */
@@ -97,7 +113,7 @@ void tpl_trim_refs(lua_State *L, tpl_host *h) {
     if (is_free(h, handle)) set_free(h, handle);
   }
   t->trim_below = t->used / 2; /* what cannot be trimmed now is not looked at all the time */
-  if (t->given <= t->capacity / 2) replace_table(L, h, t->given + FIRST_CAPACITY);
+  if (t->given <= t->capacity / 2) replace_table(L, h, t->given + TPL_FIRST_REFS);
 }
 
 /* ---- Userdata --------------------------------------------------------------------------- */
@@ -106,7 +122,8 @@ void tpl_trim_refs(lua_State *L, tpl_host *h) {
 static bool push_known(lua_State *L, tpl_host *h, const tp_ref *r) {
   uint32_t handle = tp_ref_handle(r);
   if (handle == 0) return false;
-  if (lua_rawgeti(h->aux, TPL_REFS, handle) == LUA_TNIL) { /* it has died, and is to be finalized */
+  if (lua_rawgeti(h->aux, TPL_REFS, handle) !=
+      LUA_TUSERDATA) { /* it has died, and is to be finalized */
     lua_pop(h->aux, 1);
     return false;
   }
@@ -118,6 +135,7 @@ void tpl_push_ref(lua_State *L, tpl_host *h, tp_ref *r) {
   if (push_known(L, h, r)) return;
   luaL_checkstack(L, 4, NULL);
   tp_ref_retain(r); /* a finalizer that runs now may drive the system, and end what `r` is */
+  tp_heap_map();
   tpl_ref *u = lua_newuserdatauv(L, sizeof *u, 0);
   *u = (tpl_ref){.magic = &tpl_ref_magic, .host = h};
   if (tp_ref_handle(r) == 0) make_room(L, h);
@@ -152,9 +170,9 @@ void tpl_release_refs(tpl_host *h) {
 static void leave_place(tpl_host *h, tp_ref *r) {
   uint32_t handle = tp_ref_handle(r);
   if (handle == 0) return;
-  bool empty = lua_rawgeti(h->aux, TPL_REFS, handle) == LUA_TNIL;
+  bool another = lua_rawgeti(h->aux, TPL_REFS, handle) == LUA_TUSERDATA;
   lua_pop(h->aux, 1);
-  if (!empty) return;
+  if (another) return;
   set_free(h, handle);
   h->refs.used--;
   tp_ref_set_handle(r, 0);
