@@ -8,7 +8,8 @@
 
 #include "troupe.h"
 
-/* Sizes are rounded up to a multiple of the grain; blocks of so many grains at most are small. */
+/* Blocks have so many grains and half of one, since a C library has that much to itself of each. They
+ * are small up to so many grains. */
 enum { TP_GRAIN = 16, TP_SMALL_GRAINS = 32 };
 
 typedef struct tp_kept {
