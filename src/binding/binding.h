@@ -157,11 +157,15 @@ enum {
   TPL_AUX_SIZE = TPL_TIMER_MT
 };
 
+enum { TPL_FIRST_ANCHORS = 32 };
+
+/* Slots are given from 1 on, and then again those that have become free. */
 typedef struct tpl_anchors {
-  uint32_t *slots;   /* of slot i + 1: its count, or TPL_FREE and the next free slot */
-  uint32_t capacity; /* slots that are in the table too */
-  uint32_t room;     /* of `slots` */
-  uint32_t used;
+  uint32_t *slots;     /* of slot i + 1: its count, or TPL_FREE and the next free slot */
+  uint32_t capacity;   /* of the array of the table */
+  uint32_t room;       /* of `slots` */
+  uint32_t given;      /* slots that have ever been in use */
+  uint32_t used;       /* that are */
   uint32_t first_free; /* 0: none */
   uint32_t trim_below; /* so many in use it is worth to look for what can be given back */
 } tpl_anchors;

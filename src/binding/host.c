@@ -45,7 +45,8 @@ static void push_weak_table(lua_State *L) {
 /* Puts the host's things onto aux, in the order of their places. */
 static void fill_aux(lua_State *L, tpl_host *h, int options, int userdata) {
   luaL_checkstack(h->aux, TPL_AUX_SIZE + LUA_MINSTACK, NULL);
-  lua_newtable(L);
+  lua_createtable(L, TPL_FIRST_ANCHORS, 0);
+  h->anchors.capacity = TPL_FIRST_ANCHORS;
   tpl_push_refs(L, TPL_FIRST_REFS);
   h->refs.capacity = TPL_FIRST_REFS;
   lua_newtable(L);

@@ -4,7 +4,7 @@
 
 #include "binding.h"
 
-enum { FIRST_ROOM = 32, LARGE = 4096 };
+enum { LARGE = 4096 };
 
 /* ---- Anchors ---------------------------------------------------------------------------- */
 
@@ -13,46 +13,57 @@ static void free_slot(tpl_anchors *a, uint32_t slot) {
   a->first_free = slot;
 }
 
-static void make_room(lua_State *L, tpl_anchors *a, uint32_t room) {
-  if (room <= a->room) return;
-  if (room > TPL_FREE / 2) luaL_error(L, "not enough memory");
-  uint32_t bigger = a->room == 0 ? FIRST_ROOM : a->room * 2;
-  while (bigger < room) bigger *= 2;
-  uint32_t *slots = realloc(a->slots, bigger * sizeof *slots);
-  if (slots == NULL) luaL_error(L, "not enough memory");
-  a->slots = slots;
-  a->room = bigger;
+/* Puts something into the places from `first` to `last` of the table on top. */
+static void fill(lua_State *L, uint32_t first, uint32_t last) {
+  for (; first <= last; first++) {
+    lua_pushboolean(L, 0);
+    lua_rawseti(L, -2, first);
+  }
 }
 
-/* Adds slots to the table and to the list of free ones, one after another: when one raises, those
- * before it are good. */
-static void grow(lua_State *L, tpl_host *h, uint32_t capacity) {
+/* When there is something in all places of its array, and in one more, Lua gives the table an array of the
+ * next power of two; two more, since its hash part may take one. */
+static void grow_table(lua_State *L, tpl_host *h) {
   tpl_anchors *a = &h->anchors;
+  if (a->capacity > TPL_FREE / 4) luaL_error(L, "not enough memory");
   luaL_checkstack(L, 3, "too many values");
-  make_room(L, a, capacity);
   tpl_push_aux(L, h, TPL_ANCHORS);
-  while (a->capacity < a->room) {
-    lua_pushboolean(L, 0);
-    lua_rawseti(L, -2, a->capacity + 1);
-    free_slot(a, ++a->capacity);
-  }
-  a->trim_below = a->capacity / 8;
+  fill(L, a->given + 1, a->capacity + 2);
   lua_pop(L, 1);
+  a->capacity *= 2;
+  a->trim_below = a->capacity / 8;
+}
+
+static void grow(lua_State *L, tpl_host *h) {
+  tpl_anchors *a = &h->anchors;
+  if (a->room == a->capacity) grow_table(L, h);
+  uint32_t *slots = realloc(a->slots, a->capacity * sizeof *slots);
+  if (slots == NULL) luaL_error(L, "not enough memory");
+  a->slots = slots;
+  a->room = a->capacity;
 }
 
 void tpl_reserve(lua_State *L, tpl_host *h, uint32_t n) {
+  while (h->anchors.room - h->anchors.used < n) grow(L, h);
+}
+
+static uint32_t take_slot(lua_State *L, tpl_host *h) {
   tpl_anchors *a = &h->anchors;
-  if (a->capacity - a->used < n) grow(L, h, a->used + n);
+  uint32_t slot = a->first_free;
+  if (slot == 0) {
+    if (a->given == a->room) grow(L, h);
+    return ++a->given;
+  }
+  a->first_free = a->slots[slot - 1] & ~TPL_FREE;
+  return slot;
 }
 
 static uint64_t anchor(lua_State *L, tpl_host *h, int index) {
   tpl_anchors *a = &h->anchors;
-  if (a->first_free == 0) grow(L, h, a->capacity + 1);
-  uint32_t slot = a->first_free;
+  uint32_t slot = take_slot(L, h);
   lua_pushvalue(L, index);
   lua_xmove(L, h->aux, 1);
   lua_rawseti(h->aux, TPL_ANCHORS, slot);
-  a->first_free = a->slots[slot - 1] & ~TPL_FREE;
   a->slots[slot - 1] = 1;
   a->used++;
   return slot;
@@ -83,35 +94,43 @@ bool tpl_anchors_are_large(const tpl_host *h) {
 }
 
 static uint32_t last_used(const tpl_anchors *a) {
-  uint32_t slot = a->capacity;
+  uint32_t slot = a->given;
   while (slot > 0 && (a->slots[slot - 1] & TPL_FREE) != 0) slot--;
   return slot;
 }
 
-void tpl_trim_anchors(lua_State *L, tpl_host *h) {
-  tpl_anchors *a = &h->anchors;
-  uint32_t keep = last_used(a) < FIRST_ROOM ? FIRST_ROOM : last_used(a);
-  a->trim_below = a->used / 2; /* what cannot be trimmed now is not looked at all the time */
-  if (keep > a->capacity / 2) return;
-  a->trim_below = keep / 8;
+/* Leaves the table an array of `capacity`, a power of two. */
+static void shrink_table(lua_State *L, tpl_host *h, uint32_t capacity) {
   tpl_push_aux(L, h, TPL_ANCHORS);
-  for (; a->capacity > keep; a->capacity--) {
+  fill(L, h->anchors.given + 1, capacity);
+  for (uint32_t slot = h->anchors.capacity; slot > capacity; slot--) {
     lua_pushnil(L);
-    lua_rawseti(L, -2, a->capacity);
-  }
-  a->first_free = 0;
-  for (uint32_t slot = keep; slot > 0; slot--) {
-    if ((a->slots[slot - 1] & TPL_FREE) != 0) free_slot(a, slot);
+    lua_rawseti(L, -2, slot);
   }
   lua_pushboolean(L, 1); /* a new key makes Lua count again how large the table need be */
   lua_rawsetp(L, -2, h);
   lua_pushnil(L);
   lua_rawsetp(L, -2, h);
   lua_pop(L, 1);
-  uint32_t *slots = realloc(a->slots, keep * sizeof *slots);
-  if (slots == NULL) return;
-  a->slots = slots;
-  a->room = keep;
+  h->anchors.capacity = capacity;
+}
+
+void tpl_trim_anchors(lua_State *L, tpl_host *h) {
+  tpl_anchors *a = &h->anchors;
+  uint32_t last = last_used(a), keep = TPL_FIRST_ANCHORS;
+  while (keep < last) keep *= 2;
+  a->trim_below = a->used / 2; /* what cannot be trimmed now is not looked at all the time */
+  if (keep > a->capacity / 2) return;
+  a->trim_below = keep / 8;
+  a->given = last;
+  a->first_free = 0;
+  for (uint32_t slot = last; slot > 0; slot--) {
+    if ((a->slots[slot - 1] & TPL_FREE) != 0) free_slot(a, slot);
+  }
+  if (a->room > keep) a->room = keep;
+  shrink_table(L, h, keep);
+  uint32_t *slots = realloc(a->slots, a->room * sizeof *slots);
+  if (slots != NULL) a->slots = slots;
 }
 
 void tpl_free_anchors(tpl_host *h) {
