@@ -178,6 +178,69 @@ static void times_out_at_its_deadline(void **state) {
   assert_true(fault->budget == 100 * MS);
 }
 
+/* A host that reads its clock now and then. */
+static int coarse_setup(void **state) {
+  host *h = host_open();
+  *state = h;
+  tp_system_options options = host_defaults();
+  options.coarse = true;
+  return host_start(h, &options);
+}
+
+#define COARSE_TEST(title, function)                                                               \
+  { title, function, coarse_setup, host_teardown, NULL }
+
+static void counts_from_the_next_time_that_is_told(void **state) {
+  host *h = *state;
+  tp_ref *a = host_spawn(h, host_nothing, "a");
+  tp_ref *longer = host_ask(h, a, tp_integer(0), 200);
+  tp_ref *slot = host_ask(h, a, tp_integer(0), 100);
+  assert_true(tp_next_deadline(h->system) == TP_NEVER);
+  assert_int_equal(host_stats(h).timers, 2);
+
+  tp_set_now(h->system, 1050 * MS);
+  assert_true(tp_next_deadline(h->system) == 1150 * MS);
+  tp_advance(h->system, 1149 * MS);
+  assert_answer(h, slot, "open");
+  tp_advance(h->system, 1150 * MS);
+  assert_answer(h, slot, "failed ask-timeout");
+  assert_answer(h, longer, "open");
+  tp_advance(h->system, 1250 * MS);
+  assert_answer(h, longer, "failed ask-timeout");
+  assert_int_equal(host_stats(h).timers, 0);
+}
+
+static void counts_from_an_advance_that_leaps(void **state) {
+  host *h = *state;
+  tp_ref *a = host_spawn(h, host_nothing, "a");
+  tp_ref *slot = host_ask(h, a, tp_integer(0), 100);
+  tp_advance(h->system, 5000 * MS);
+  assert_answer(h, slot, "open");
+  tp_advance(h->system, 5100 * MS);
+  assert_answer(h, slot, "failed ask-timeout");
+}
+
+static void answers_come_before_the_time_is_told(void **state) {
+  host *h = *state;
+  tp_ref *a = host_spawn(h, host_echo, "a");
+  tp_ref *first = host_ask(h, a, tp_integer(1), 100);
+  tp_ref *second = host_ask(h, a, tp_integer(2), 100);
+  host_run(h);
+  assert_answer(h, first, "1 from a");
+  assert_answer(h, second, "2 from a");
+  assert_int_equal(host_stats(h).timers, 0);
+  tp_advance(h->system, 5000 * MS);
+  assert_true(tp_next_deadline(h->system) == TP_NEVER);
+}
+
+static void no_time_is_told_any_more(void **state) {
+  host *h = *state;
+  tp_ref *a = host_spawn(h, host_nothing, "a");
+  host_ask(h, a, tp_integer(0), 100);
+  host_run(h);
+  h->abrupt = true;
+}
+
 static void a_settled_ask_leaves_no_deadline(void **state) {
   host *h = *state;
   tp_ref *a = host_spawn(h, host_echo, "a");
@@ -470,6 +533,14 @@ int main(void) {
       HOST_TEST("ASK-10 an answer may be the slot itself", an_answer_may_be_the_slot),
       HOST_TEST("ASK-6 times out at its deadline, with target and budget",
                 times_out_at_its_deadline),
+      COARSE_TEST("ASK-6 where time is coarse, counts from the next time that is told",
+                  counts_from_the_next_time_that_is_told),
+      COARSE_TEST("ASK-6 where time is coarse, a leap of time is not counted",
+                  counts_from_an_advance_that_leaps),
+      COARSE_TEST("ASK-6 where time is coarse, an answer may come before any time is told",
+                  answers_come_before_the_time_is_told),
+      COARSE_TEST("ASK-6 where time is coarse, a system may end before any time is told",
+                  no_time_is_told_any_more),
       HOST_TEST("ASK-6 a very long time-out is no overflow", a_very_long_timeout_is_no_overflow),
       HOST_TEST("ASK-8 a settled ask leaves no deadline", a_settled_ask_leaves_no_deadline),
       HOST_TEST("ASK-8 a settled ask leaves no memory", a_settled_ask_leaves_no_memory),

@@ -237,7 +237,8 @@ void tpl_push_setup(lua_State *L, tpl_host *h, const char *name);
 /* The time now: the machine's, or a virtual one. */
 tp_time tpl_clock(tpl_host *h);
 
-/* Tells the engine the time, before a deadline is armed: it must not come early. */
+/* Tells the engine the time: before what a deadline counts from, that it does not come early; before the
+ * next one is looked for. */
 void tpl_set_now(tpl_host *h);
 
 /* Pushes what the Lua side is to know of an event; gives the number of values. */

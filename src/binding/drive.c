@@ -365,13 +365,13 @@ static void have_loop(lua_State *L, tpl_host *h) {
 
 /* Sleeps to the next deadline, or lets virtual time jump there. False when there is none. */
 static bool sleep_until_deadline(tpl_host *h) {
+  tpl_set_now(h);
   tp_time due = tp_next_deadline(h->system);
   if (due == TP_NEVER || tp_only_passive(h->system)) return false;
   if (h->is_virtual) {
     if (due > h->now) h->now = due;
-  } else {
-    tp_time now = tpl_clock(h);
-    if (due > now) tp_loop_wait(h->loop, due - now);
+  } else if (due > tp_now(h->system)) {
+    tp_loop_wait(h->loop, due - tp_now(h->system));
   }
   pass_deadlines(h);
   h->polled = h->now;

@@ -123,6 +123,7 @@ static int core_new_system(lua_State *L) {
       .now = h->now,
       .shuffle = boolean_option(L, "shuffle"),
       .metrics = h->measures,
+      .coarse = !h->is_virtual,
   };
   h->began = h->now;
   if (tp_system_new(&host, &options, &h->system) != TP_OK) {

@@ -430,7 +430,7 @@ static tp_gather *new_gather(tp_actor *router, const tp_envelope *e) {
     end(g, false);
     return NULL;
   }
-  tp_timer_arm(s, &g->deadline, TP_TIMER_GATHER, tp_time_after(s->now, g->timeout));
+  tp_timer_arm_coarsely(s, &g->deadline, TP_TIMER_GATHER, g->timeout);
   tp_list_append(&router->router->gathers, &g->link);
   return g;
 }

@@ -39,7 +39,11 @@ tp_slot *tp_slot_open(tp_system *s, tp_ref *target, tp_time timeout) {
   tp_slot *slot = new_slot(s, target);
   if (slot == NULL) return NULL;
   slot->budget = timeout;
-  tp_timer_arm(s, &slot->timer, TP_TIMER_SLOT, tp_time_after(s->now, timeout));
+  if (target != NULL) {
+    tp_timer_arm_coarsely(s, &slot->timer, TP_TIMER_SLOT, timeout);
+  } else {
+    tp_timer_arm(s, &slot->timer, TP_TIMER_SLOT, tp_time_after(s->now, timeout));
+  }
   tp_list_append(&s->open_slots, &slot->open);
   if (target != NULL) s->asks++;
   return slot;

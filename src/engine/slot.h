@@ -49,7 +49,8 @@ static inline const tp_slot *tp_slot_look(const tp_ref *r) {
   return (const tp_slot *)(const void *)r;
 }
 
-/* An open slot with a deadline; `target` borrowed, or NULL. NULL when memory is out. */
+/* An open slot with a deadline, a coarse one if there is a `target` (borrowed, or NULL). NULL when memory
+ * is out. */
 tp_slot *tp_slot_open(tp_system *s, tp_ref *target, tp_time timeout);
 
 /* The same for a leg of `gather`, which keeps the deadline for all its legs. */

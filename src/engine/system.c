@@ -43,6 +43,7 @@ int tp_system_new(const tp_host *host, const tp_system_options *options, tp_syst
   s->drain_timeout = options->drain_timeout;
   s->escalate_ends = options->escalate_ends;
   s->shuffles = options->shuffle;
+  s->coarse = options->coarse;
   tp_rng_seed(&s->rng, options->seed);
   tp_list_init(&s->unranked);
   tp_list_init(&s->open_slots);
@@ -275,6 +276,7 @@ static void deadline_of(tp_system *s, tp_timer *t) {
 
 void tp_set_now(tp_system *s, tp_time now) {
   if (now > s->now) s->now = now;
+  tp_timers_date(s);
 }
 
 void tp_advance(tp_system *s, tp_time now) {

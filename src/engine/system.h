@@ -43,6 +43,7 @@ struct tp_system {
   uint32_t ranks_in_row; /* jobs of ranking with neither a tick nor a turn in between */
   tp_events events;
   tp_timers *timers;
+  bool coarse;        /* the time is told now and then only */
   tp_ring_pool rings; /* buffers of empty mailboxes */
   tp_tickers tickers;
 

@@ -25,7 +25,8 @@ typedef struct wheel {
 struct tp_timers {
   tp_time base; /* no timer is due before, and no place of a coarser wheel begins before */
   size_t count;
-  uint32_t taken; /* wheels with something in them, a bit each */
+  uint32_t taken;   /* wheels with something in them, a bit each */
+  tp_timer undated; /* the head of a ring of those that count from the next time that is told */
   wheel wheels[WHEELS];
 };
 
@@ -103,8 +104,6 @@ static void take_out(tp_timers *w, tp_timer *t) {
       if (level > 0) at->known &= ~(UINT64_C(1) << place);
     }
   }
-  t->next = NULL;
-  w->count--;
 }
 
 /* The time at which the place of a timer begins. */
@@ -138,7 +137,21 @@ static tp_timer *find_earliest(wheel *at, uint32_t place) {
   return earliest;
 }
 
-tp_timers *tp_timers_new(tp_system *s) { return tp_alloc(s, sizeof(tp_timers)); }
+static void disarm(tp_timers *w, tp_timer *t) {
+  if (t->undated) {
+    unlink(t);
+  } else {
+    take_out(w, t);
+  }
+  t->next = NULL;
+  w->count--;
+}
+
+tp_timers *tp_timers_new(tp_system *s) {
+  tp_timers *w = tp_alloc(s, sizeof *w);
+  if (w != NULL) w->undated.next = w->undated.prev = &w->undated;
+  return w;
+}
 
 void tp_timers_free(tp_system *s, tp_timers *w) { tp_free(s, w, sizeof *w); }
 
@@ -148,14 +161,37 @@ void tp_timer_arm(tp_system *s, tp_timer *t, tp_timer_kind kind, tp_time due) {
   tp_timers *w = s->timers;
   assert(t->next == NULL && due >= s->now);
   t->kind = (uint8_t)kind;
+  t->undated = false;
   if (due == TP_NEVER) return;
   t->due = due;
-  if (w->count++ == 0) w->base = s->now;
+  if (w->taken == 0) w->base = s->now;
+  w->count++;
   add(w, t);
 }
 
+void tp_timer_arm_coarsely(tp_system *s, tp_timer *t, tp_timer_kind kind, tp_time delay) {
+  if (!s->coarse || delay == TP_NEVER) {
+    tp_timer_arm(s, t, kind, tp_time_after(s->now, delay));
+    return;
+  }
+  t->kind = (uint8_t)kind;
+  t->undated = true;
+  t->due = delay;
+  s->timers->count++;
+  append(&s->timers->undated, t);
+}
+
+void tp_timers_date(tp_system *s) {
+  tp_timers *w = s->timers;
+  while (w->undated.next != &w->undated) {
+    tp_timer *t = w->undated.next;
+    disarm(w, t);
+    tp_timer_arm(s, t, (tp_timer_kind)t->kind, tp_time_after(s->now, t->due));
+  }
+}
+
 void tp_timer_disarm(tp_system *s, tp_timer *t) {
-  if (t->next != NULL) take_out(s->timers, t);
+  if (t->next != NULL) disarm(s->timers, t);
 }
 
 tp_timer *tp_timers_pop(tp_system *s, tp_time now) {
@@ -167,7 +203,7 @@ tp_timer *tp_timers_pop(tp_system *s, tp_time now) {
     tp_timer *first = at->first[place];
     bool known = (at->known >> place & 1) != 0;
     if (known && first->due <= now) {
-      take_out(w, first);
+      disarm(w, first);
       return first;
     }
     if (beginning(level, first) > now) { /* so the places of all others do */

@@ -6,6 +6,10 @@
  * which deadline is the next is O(1) too, but for one look at those due at about that time when the
  * next one before it has been disarmed or has passed.
  *
+ * A host may read its clock now and then only. What is armed coarsely then counts from the next time that
+ * it tells, so that it never comes early, and stands in no wheel until that: most asks are answered
+ * sooner.
+ *
  * The wheels own nothing: a timer is embedded in what it belongs to. */
 #ifndef TP_TIMER_H
 #define TP_TIMER_H
@@ -26,6 +30,7 @@ typedef struct tp_timer {
   tp_time due;
   struct tp_timer *next, *prev; /* of those in its place, in a ring; NULL when not armed */
   uint8_t kind;                 /* tp_timer_kind */
+  bool undated;                 /* `due` is a delay still */
   uint8_t spare[3];             /* for what it belongs to: there is room */
 } tp_timer;
 
@@ -40,6 +45,12 @@ static inline bool tp_timer_is_armed(const tp_timer *t) { return t->next != NULL
 
 /* Arms `t`, which is not armed, for a time that is not past; TP_NEVER arms nothing. */
 void tp_timer_arm(tp_system *s, tp_timer *t, tp_timer_kind kind, tp_time due);
+
+/* The same for a delay, from now, or from the next time that the host tells. */
+void tp_timer_arm_coarsely(tp_system *s, tp_timer *t, tp_timer_kind kind, tp_time delay);
+
+/* The host has told the time. */
+void tp_timers_date(tp_system *s);
 
 /* Does nothing when `t` is not armed. */
 void tp_timer_disarm(tp_system *s, tp_timer *t);

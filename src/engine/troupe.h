@@ -141,6 +141,7 @@ typedef struct tp_system_options {
   tp_time now;           /* the time at which the system begins, at least 0 */
   bool shuffle;          /* for tests: the seed draws whose turn is next, and how long (TK-3) */
   bool metrics;          /* count what the system does (MET-1) */
+  bool coarse;           /* the host tells the time now and then: asks count from the next time */
 } tp_system_options;
 
 /* Gives a system with its guardians, "/", "/user" and "/system" (SYS-2). */
@@ -164,7 +165,8 @@ bool tp_terminated(const tp_system *s);  /* when the last actor has stopped */
 void tp_advance(tp_system *s, tp_time now);
 
 /* Moves the clock and lets no deadline pass: before something is armed in a job that has run for a
- * while, so that its delay counts from now (TMR-5). */
+ * while, so that its delay counts from now (TMR-5); and where time is coarse, before looking for the
+ * next deadline. */
 void tp_set_now(tp_system *s, tp_time now);
 tp_time tp_now(const tp_system *s);
 tp_time tp_next_deadline(const tp_system *s); /* TP_NEVER when there is none */
