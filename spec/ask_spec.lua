@@ -754,6 +754,21 @@ describe("ask", function()
       assert.is_false(ok)
     end)
 
+    it("ASK-5 replies in each incarnation", function()
+      local target = kit().system:spawn(function(actor, message)
+        actor:reply(message)
+        if message == "break" then error "broken" end
+      end)
+      local answers = {}
+
+      for i = 1, 10 do
+        answers[i] = target:ask(i)
+        target:ask("break")
+      end
+
+      assert.are.same({ 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 }, answers)
+    end)
+
     it("ASK-5 replies after a wait to the one who asked", function()
       local target = kit().system:spawn(slow_echo(10))
       local answers = {}

@@ -42,10 +42,13 @@ tpl_ref *tpl_check_actor(lua_State *L, int index, const char *where) {
 static bool is_table_of(lua_State *L, int index, tpl_host *h, const tp_ref *actor) {
   tp_value state = tp_actor_state(actor);
   if (state.type != TP_HOST) return false;
-  lua_rawgeti(h->aux, TPL_ANCHORS, (lua_Integer)state.as.host);
-  bool same = lua_topointer(h->aux, -1) == lua_topointer(L, index);
-  lua_pop(h->aux, 1);
-  return same;
+  tpl_known *known = tpl_known_at(h, state.as.host);
+  if (known->slot != state.as.host) {
+    lua_rawgeti(h->aux, TPL_ANCHORS, (lua_Integer)state.as.host);
+    *known = (tpl_known){state.as.host, lua_topointer(h->aux, -1)};
+    lua_pop(h->aux, 1);
+  }
+  return known->address == lua_topointer(L, index);
 }
 
 /* Whether the table at `index` is that of the incarnation that lives: one that was kept over a restart
@@ -70,12 +73,14 @@ static tp_ref *check_living(lua_State *L, const char *where, tpl_host **host) {
 
 /* ---- Fields ----------------------------------------------------------------------------- */
 
-static int push_sender(lua_State *L, tpl_ref *u) {
-  tp_ref *sender = tpl_is_current(L, 1, u) ? tp_actor_sender(u->ref) : NULL;
+static int push_sender(lua_State *L) {
+  tpl_host *h;
+  tp_ref *actor = check_living(L, "sender", &h);
+  tp_ref *sender = actor == NULL ? NULL : tp_actor_sender(actor);
   if (sender == NULL) {
     lua_pushnil(L);
   } else {
-    tpl_push_ref(L, u->host, sender);
+    tpl_push_ref(L, h, sender);
   }
   return 1;
 }
@@ -86,9 +91,7 @@ static int actor_index(lua_State *L) {
   if (lua_rawget(L, lua_upvalueindex(2)) != LUA_TNIL) return 1;
   if (lua_type(L, 2) != LUA_TSTRING) return 1;
   const char *key = lua_tostring(L, 2);
-  if (strcmp(key, "sender") == 0) {
-    return push_sender(L, tpl_check_actor(L, 1, "sender"));
-  }
+  if (strcmp(key, "sender") == 0) return push_sender(L);
   if (strcmp(key, "ref") == 0) {
     lua_rawgetp(L, 1, &ref_key);
     return 1;

@@ -183,6 +183,14 @@ typedef struct tpl_refs {
   uint32_t trim_below; /* so many in use it is worth to look for what can be given back */
 } tpl_refs;
 
+/* Where an anchored value is, found out before; forgotten when its slot becomes free. */
+typedef struct tpl_known {
+  uint64_t slot; /* 0: none */
+  const void *address;
+} tpl_known;
+
+enum { TPL_KNOWN = 64 };
+
 struct tpl_host {
   const void *magic;
   tpl_owned *owned;  /* by timer handles, tasks and gathers */
@@ -192,6 +200,7 @@ struct tpl_host {
   lua_State *aux;
   tpl_anchors anchors;
   tpl_refs refs;
+  tpl_known known[TPL_KNOWN]; /* tables of actors, by slot */
 
   tpl_coro *volatile current; /* whose coroutine runs user code now, or NULL; signals look at it */
   tpl_coro *idle;             /* coroutines to be used again */
@@ -221,6 +230,10 @@ struct tpl_host {
   uint64_t last_slot;
   tp_behavior *last_behavior;
 };
+
+static inline tpl_known *tpl_known_at(tpl_host *h, uint64_t slot) {
+  return &h->known[slot % TPL_KNOWN];
+}
 
 /* The host at `index`; raises for anything else, or for a system that has been taken apart. */
 tpl_host *tpl_check_host(lua_State *L, int index, const char *where);

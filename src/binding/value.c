@@ -78,6 +78,7 @@ void tpl_release(void *context, uint64_t slot) {
   tpl_host *h = context;
   tpl_anchors *a = &h->anchors;
   if (--a->slots[slot - 1] > 0) return;
+  if (tpl_known_at(h, slot)->slot == slot) tpl_known_at(h, slot)->slot = 0;
   if (slot == h->last_slot) { /* the behavior whose code it was is gone */
     h->last_slot = 0;
     h->last_code = NULL;
