@@ -85,12 +85,18 @@ static int push_sender(lua_State *L) {
   return 1;
 }
 
-/* Upvalues: core, methods, the Lua side's function for fields that are asked for now and then. */
+/* Upvalues: core, methods, the Lua side's function for fields that are asked for now and then, and reply,
+ * which is asked for most. */
 static int actor_index(lua_State *L) {
+  size_t length;
+  const char *key = lua_tolstring(L, 2, &length);
+  if (key != NULL && length == 5 && memcmp(key, "reply", 5) == 0) {
+    lua_pushvalue(L, lua_upvalueindex(4));
+    return 1;
+  }
   lua_pushvalue(L, 2);
   if (lua_rawget(L, lua_upvalueindex(2)) != LUA_TNIL) return 1;
-  if (lua_type(L, 2) != LUA_TSTRING) return 1;
-  const char *key = lua_tostring(L, 2);
+  if (key == NULL) return 1;
   if (strcmp(key, "sender") == 0) return push_sender(L);
   if (strcmp(key, "ref") == 0) {
     lua_rawgetp(L, 1, &ref_key);
@@ -307,7 +313,8 @@ static int core_open_actor(lua_State *L) {
   lua_pushvalue(L, 3);
   lua_pushvalue(L, 5);
   lua_pushvalue(L, 1);
-  lua_pushcclosure(L, actor_index, 3);
+  lua_getfield(L, 5, "reply");
+  lua_pushcclosure(L, actor_index, 4);
   lua_setfield(L, 4, "__index");
   lua_pushvalue(L, 3);
   lua_pushvalue(L, 5);

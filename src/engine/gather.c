@@ -300,10 +300,13 @@ static void go_on(tp_gather *g) {
  * loop here, so that a long one needs no deep stack. */
 static void look_at(tp_gather *g) {
   tp_system *s = g->system;
-  tp_list_remove(&g->news);
-  tp_list_append(&s->gathers, &g->news);
-  if (s->looks_at_gathers) return;
+  if (s->looks_at_gathers) {
+    tp_list_remove(&g->news);
+    tp_list_append(&s->gathers, &g->news);
+    return;
+  }
   s->looks_at_gathers = true;
+  go_on(g);
   while (!tp_list_empty(&s->gathers)) {
     g = TP_CONTAINER(s->gathers.next, tp_gather, news);
     tp_list_remove(&g->news);
@@ -408,19 +411,26 @@ static uint32_t needed_of(const tp_gathering *how, uint32_t size) {
 static tp_gather *new_gather(tp_actor *router, const tp_envelope *e) {
   tp_system *s = router->ref.system;
   const tp_gathering *how = &tp_router_spec(router)->gathering;
-  tp_gather *g = tp_alloc(s, sizeof *g);
+  tp_gather *g = tp_alloc_raw(s, sizeof *g);
   if (g == NULL) return NULL;
   tp_list_init(&g->link);
   tp_list_init(&g->news);
   tp_list_init(&g->legs);
   g->system = s;
   g->router = router;
-  g->caller = e->sender;
-  g->message = e->message;
+  g->deadline = g->next = (tp_timer){0};
   g->timeout = how->timeout;
+  g->caller = e->sender;
+  g->next_asked = NULL;
+  g->asked_link = NULL;
+  g->message = e->message;
+  g->unasked = NULL;
+  g->order = NULL;
+  g->places = g->asked = g->due = g->replied = g->failed = g->timed_out = 0;
   g->size = router->router->count;
   g->needed = needed_of(how, g->size);
   g->began = s->now;
+  g->asking = g->hedging = g->late = false;
   tp_ref_retain(g->caller);
   link_to_caller(g);
   tp_value_retain(s, g->message);
