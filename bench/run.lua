@@ -96,7 +96,7 @@ end
 
 local function size_of(workload) return options.quick and workload.quick or workload.size end
 
--- What an arm has no such workload for, or failed in, is not tried again.
+-- What is over is not run again: the arm has no such workload, or failed in it, or once is enough.
 local measured, failures = {}, {}
 for i, workload in ipairs(chosen_workloads) do
   measured[i] = { workload = workload }
@@ -107,6 +107,7 @@ local function run(workload, one, round)
   local sample, failure = measure.once(one.arm, workload, size_of(workload))
   if sample then
     one.samples[round] = sample
+    one.over = workload.once and one.arm.kind ~= "ours"
     return
   end
   one.over = true
@@ -116,6 +117,7 @@ local function run(workload, one, round)
   end
 end
 
+local began = os.time()
 local rounds = options.quick and QUICK_ROUNDS or ROUNDS
 for round = 1, rounds do
   say("round %d of %d", round, rounds)
@@ -133,8 +135,8 @@ end
 local verdicts = options.peers and goals.judge(rows) or {}
 
 local machine = report.machine()
-print(("%s, %d cores, %s; medians of %d rounds%s\n"):format(machine.cpu, machine.cores,
-  machine.system, rounds, options.quick and ", too quick to compare" or ""))
+print(("%s, %d cores, %s; %s\n"):format(machine.cpu, machine.cores, machine.system,
+  options.quick and "too quick to compare" or ("medians of %d rounds"):format(rounds)))
 report.print(rows)
 if options.peers then
   print()
@@ -153,5 +155,6 @@ if file then
     failures = failures,
   }, "\n"))
 end
+say("took %d seconds", os.difftime(os.time(), began) // 1)
 for _, failure in ipairs(failures) do say("%s", failure) end
 os.exit(#failures == 0 and 0 or 1, true)

@@ -10,6 +10,7 @@
 ---@field by "seconds" | "cpu"  what the figures are taken from: processor time where an arm has
 ---  nothing to do for a part of the time
 ---@field long boolean?   takes so long that it is left out unless peers are measured too
+---@field once boolean?   peers are measured in one round only, for memory hardly varies
 
 local function row(id, title, unit, size, quick, more)
   local made = { id = id, title = title, unit = unit, size = size, quick = quick }
@@ -38,9 +39,9 @@ return {
   row("latency", "ask while 1,000 are busy", "asks", 2000, 50),
   row("spawn", "spawn, tell, stop, by 100", "actors", 100000, 500),
   row("lives", "the same, all live at once", "actors", 100000, 500),
-  row("idle", "idle actors, 100,000", "actors", 100000, 500),
+  row("idle", "idle actors, 100,000", "actors", 100000, 500, { once = true }),
   row("idle-1m", "idle actors, 1,000,000", "actors", 1000000, 1000,
-    { program = "idle", long = true }),
+    { program = "idle", once = true, long = true }),
   row("restart", "restart and ping", "restarts", 10000, 100),
   row("timers-fire", "timers that fire", "timers", 1000000, 500, { by = "cpu" }),
   row("timers-cancel", "timers, started, cancelled", "timers", 1000000, 500),

@@ -138,6 +138,16 @@ describe("the bench", function()
     assert.are.equal(round:rep(5), written())
   end)
 
+  it("measures peers in one round only where memory is what matters", function()
+    local note = ("echo $1 >>%s; %s"):format(path, DOES_ALL)
+
+    bench({ "--peers", "--only=idle" }, with_arms {
+      { "troupe", "ours", note }, { "caf", "peer", note },
+    })
+
+    assert.are.equal(("idle\n"):rep(5 + 1), written())
+  end)
+
   it("writes what each round gave, and where, as JSON", function()
     bench({ "--only=ask", path }, with_arms {
       { "troupe", "ours", DOES_ALL .. " bytes=12", version = "echo 2.0, the second" },
