@@ -61,6 +61,10 @@ local function best_peer(row, bounds)
   return best
 end
 
+local function a_second(rate)
+  return (rate < 1e4 and ("%.0f"):format(rate) or ("%.3gM"):format(rate / 1e6)) .. " a second"
+end
+
 -- Each gives what is wanted and what was reached, as text, and whether it is enough.
 local judges = {}
 
@@ -79,8 +83,7 @@ function judges.floor(goal, ours)
 end
 
 function judges.rate(goal, ours)
-  return ("%.0f a second"):format(goal.rate), ("%.0f"):format(ours.ops_per_second),
-    ours.ops_per_second >= goal.rate
+  return a_second(goal.rate), a_second(ours.ops_per_second), ours.ops_per_second >= goal.rate
 end
 
 function judges.bytes(goal, ours)
@@ -102,7 +105,7 @@ local function mark(goal, ours)
   local bytes = goal.bytes and goals.marks.bytes[goal.workload]
   if bytes then return ("%.0f bytes"):format(bytes) end
   local rate = (goal.times or goal.like) and goals.marks.rates[goal.workload]
-  if rate then return ("%.0f a second, %.1fx"):format(rate, ours.ops_per_second / rate) end
+  if rate then return ("%s, %.1fx"):format(a_second(rate), ours.ops_per_second / rate) end
 end
 
 ---@class bench.Verdict

@@ -33,7 +33,7 @@ end
 
 local function ratio(value)
   if not value then return "" end
-  return (value < 1000 and "%.2f" or "%.0f"):format(value)
+  return (value < 100 and "%.2f" or "%.0f"):format(value)
 end
 
 local function own_figures(more)
