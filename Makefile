@@ -149,6 +149,20 @@ bench-instructions: deps-run ## count instructions under valgrind; ARGS=--renew 
 	@$(COUNTING) $(ARGS)
 COUNTING = $(IN_TREE) LUA="$(LUA)" CC="$(CC)" $(LUA) bench/instructions.lua
 
+# Peers are built when they are measured; what is not installed is skipped.
+PEERS := build/peers
+CXX   ?= g++
+
+$(PEERS)/bench_erlang.beam: bench/peers/bench_erlang.erl
+	@mkdir -p $(@D)
+	@erlc +warn_all -o $(@D) $<
+$(PEERS)/caf: bench/peers/caf.cpp
+	@mkdir -p $(@D)
+	@$(CXX) -std=c++17 -O2 -Wall -Wextra $< -lcaf_core -pthread -o $@
+$(PEERS)/nact.mjs: bench/peers/nact.mjs
+	@mkdir -p $(@D)
+	@cp $< $@
+
 N    ?= 10000
 SEED ?= 1
 
@@ -225,7 +239,7 @@ lint: deps-lint ## check style, layers, the warnings of two compilers, the rocks
 format: deps-lint ## let clang-format rewrite the C sources
 	@clang-format -i $(C_FILES)
 
-C_FILES := $(wildcard src/*/*.[ch] spec/engine/*.[ch] bench/*.[ch])
+C_FILES := $(wildcard src/*/*.[ch] spec/engine/*.[ch] bench/*.[ch] bench/peers/*.cpp)
 
 lint-lua:
 	@luacheck -q --no-color $(wildcard lua spec examples bench rockspec)
@@ -276,6 +290,7 @@ need_run      := gcc libc6-dev pkg-config lua5.4 liblua5.4-dev libuv1-dev
 need_test     := $(need_run) lua-busted libcmocka-dev luarocks
 need_lint     := $(need_run) libcmocka-dev luarocks lua-check clang clang-format
 need_valgrind := $(need_test) valgrind
+need_debian-peers := erlang-base g++ libcaf-dev luajit npm
 need_all      := $(sort $(need_test) $(need_lint) $(need_valgrind))
 
 header             = $(CC) -E $2 -include $1 -xc /dev/null
@@ -292,10 +307,19 @@ has_lua-check      = command -v luacheck
 has_clang          = command -v clang
 has_clang-format   = command -v clang-format
 has_valgrind       = command -v valgrind
+has_erlang-base    = command -v erlc
+has_g++            = command -v $(CXX)
+has_libcaf-dev     = $(CXX) -E -include caf/atom.hpp -xc++ /dev/null
+has_luajit         = command -v luajit
+has_npm            = command -v npm
 
 missing = $(strip $(foreach p,$1,$(if $(shell { $(has_$p); } >/dev/null 2>&1 || echo no),$p)))
 
 deps: deps-all ## install what is missing for any of these
+
+deps-peers: deps-debian-peers ## install the bench's peers; npm's packages go below build
+	@cd $(PEERS)/node_modules/nact 2>/dev/null && ../.bin/bun --version >/dev/null || \
+	  npm install --prefix $(PEERS) --no-save --no-audit --no-fund bun@1.4.5 nact@7.6.2
 
 deps-%:
 	@missing="$(call missing,$(need_$*))"; \

@@ -17,6 +17,32 @@ local libuv = (os.getenv("TROUPE_BUILD") or "build/release") .. "/troupe_bench_l
 local troupe_version = lua .. " -e 'io.write(require(\"troupe\")._VERSION, \" on \", _VERSION)'"
   .. " && git describe --always --dirty 2>/dev/null | sed 's/^/, /'"
 
+local function erlang(name, schedulers)
+  return {
+    name = name,
+    kind = "peer",
+    command = ("erl +S %d +P 2097152 -noinput -pa build/peers -s bench_erlang main -extra")
+      :format(schedulers),
+    version = "command -v erlc >/dev/null && erl -noinput -eval "
+      .. "'io:format(\"Erlang/OTP ~s\", [erlang:system_info(otp_release)]), halt().'",
+    build = "make build/peers/bench_erlang.beam",
+    get = "make deps-peers",
+  }
+end
+
+-- CAF 0.18 has other types of messages, and none of Debian 12's names for them.
+local function caf(name, workers)
+  return {
+    name = name,
+    kind = "peer",
+    command = ("build/peers/caf %d"):format(workers),
+    version = "v=$(printf '%s\\n' '#include <caf/config.hpp>' CAF_VERSION | c++ -E -P -xc++ - "
+      .. "| tail -n 1) && [ ${v:-1800} -lt 1800 ] && echo CAF 0.$((v / 100)).$((v % 100))",
+    build = "make build/peers/caf",
+    get = "make deps-peers",
+  }
+end
+
 ---@type bench.Arm[]
 return {
   {
@@ -46,5 +72,32 @@ return {
     command = libuv,
     version = "pkg-config --modversion libuv && test -x " .. libuv,
     get = "make floor",
+  },
+  erlang("erlang", 1),
+  erlang("erlang-2", 2),
+  caf("caf", 1),
+  caf("caf-2", 2),
+  {
+    name = "nact",
+    kind = "peer",
+    command = "build/peers/node_modules/.bin/bun build/peers/nact.mjs",
+    version = "cd build/peers && node_modules/.bin/bun -e 'console.log(\"nact\", "
+      .. "require(\"nact/package.json\").version, \"on Bun\", Bun.version)'",
+    build = "make build/peers/nact.mjs",
+    get = "make deps-peers",
+  },
+  {
+    name = "lua",
+    kind = "bound",
+    command = lua .. " bench/peers/lua.lua",
+    version = lua .. " -v",
+    get = "make deps-run",
+  },
+  {
+    name = "luajit",
+    kind = "bound",
+    command = "luajit bench/peers/lua.lua",
+    version = "luajit -v",
+    get = "make deps-peers",
   },
 }

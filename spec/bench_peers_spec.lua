@@ -1,5 +1,7 @@
 --- Runs the bench's arms for other systems with sizes that take no time.
 
+local arms = require "bench.arms"
+
 local sizes = {
   ["ping-pong"] = 100,
   ["ping-pong-table"] = 100,
@@ -25,54 +27,83 @@ local sizes = {
   ["latency"] = 10,
 }
 
---- What each can do, and the command line before the workload and its size.
+--- What they are made from, and what there is no such thing as in them.
 local peers = {
-  lua = { command = "lua5.4 bench/peers/lua.lua" },
-  luajit = { command = "luajit bench/peers/lua.lua" },
+  erlang = { source = "bench_erlang.erl" },
+  ["erlang-2"] = { source = "bench_erlang.erl" },
+  caf = { source = "caf.cpp", lacks = "priority" },
+  ["caf-2"] = { source = "caf.cpp", lacks = "priority" },
+  nact = { source = "nact.mjs", lacks = "priority" },
+  lua = {},
+  luajit = {},
 }
 
-local function installed(peer)
-  return os.execute("command -v " .. peer.command:match("%S+") .. " >/dev/null")
+local function succeeds(command) return os.execute(command .. " >/dev/null 2>&1") end
+
+--- Whether it is installed, and built from the source as it is now.
+local function is_ready(arm)
+  local built = arm.build and arm.build:match("%S+$")
+  return succeeds("command -v " .. arm.command:match("%S+"))
+    and (not built or succeeds(("[ %s -nt bench/peers/%s ]"):format(built, peers[arm.name].source)))
 end
 
-local function without(names)
-  local left = {}
-  for name, size in pairs(sizes) do left[name] = size end
-  for _, name in ipairs(names or {}) do left[name] = nil end
-  return left
+--- The sizes of all workloads that it has; and their names in one order.
+local function workloads_of(peer)
+  local chosen, names = {}, {}
+  for name, size in pairs(sizes) do
+    if name ~= peer.lacks then
+      chosen[name] = size
+      names[#names + 1] = name
+    end
+  end
+  table.sort(names)
+  return chosen, names
+end
+
+--- Runs them all and then one that there is not, without a sanitizer if there is one here.
+local function start(arm, peer)
+  local words = { "unset LD_PRELOAD; ", arm.command }
+  local chosen, names = workloads_of(peer)
+  for _, name in ipairs(names) do words[#words + 1] = name .. " " .. chosen[name] end
+  words[#words + 1] = (peer.lacks or "juggling") .. " 1000 2>&1"
+  return assert(io.popen(table.concat(words, " ")))
 end
 
 describe("the bench's peers", function()
-  for name, peer in pairs(peers) do
-    it(name .. " handles as many as it is to, in each workload it has", function()
-      if not installed(peer) then
-        pending("not there: make deps-peers")
-        return
-      end
-      local words, wanted = { peer.command }, {}
-      for workload, size in pairs(without(peer.lacks)) do
-        words[#words + 1] = workload .. " " .. size
-        wanted[#wanted + 1] = { workload, size }
-      end
+  local outputs = {}
 
-      local output <close> = assert(io.popen(table.concat(words, " ") .. " 2>&1"))
+  -- All at once, since some wait for their timers.
+  lazy_setup(function()
+    for _, arm in ipairs(arms) do
+      local peer = peers[arm.name]
+      if peer and is_ready(arm) then outputs[arm.name] = start(arm, peer) end
+    end
+  end)
 
-      for _, pair in ipairs(wanted) do
-        local line = output:read("l") or "nothing"
-        local handled = line:match("^handled=(%d+) seconds=%d+%.%d+ cpu=%d+%.%d+")
-        assert.are.same(pair, { pair[1], tonumber(handled) or line })
-      end
-    end)
+  for _, arm in ipairs(arms) do
+    local name, peer = arm.name, peers[arm.name]
+    if peer then
+      it(name .. " handles all of each workload, and says which it does not have", function()
+        local output = outputs[name]
+        if not output then
+          pending("make deps-peers; make bench-peers")
+          return
+        end
+        local chosen, names = workloads_of(peer)
 
-    it(name .. " exits with 3 for a workload that it does not have", function()
-      if not installed(peer) then
-        pending("not there: make deps-peers")
-        return
-      end
+        local handled = {}
+        for _, workload in ipairs(names) do
+          local line = output:read("l") or "nothing"
+          local count = line:match("^handled=(%d+) seconds=%d+%.%d+ cpu=%d+%.%d+")
+          handled[workload] = tonumber(count) or line
+        end
+        local complaint = output:read("a")
+        local _, how, code = output:close()
 
-      local _, how, code = os.execute(peer.command .. " juggling 1 2>/dev/null")
-
-      assert.are.same({ "exit", 3 }, { how, code })
-    end)
+        assert.are.same(chosen, handled)
+        assert.matches("^" .. (peer.lacks or "juggling") .. ": no such workload here", complaint)
+        assert.are.same({ "exit", 3 }, { how, code })
+      end)
+    end
   end
 end)

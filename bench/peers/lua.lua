@@ -598,4 +598,5 @@ local function measure(name, size)
   print(more and line .. " " .. more or line)
 end
 
+io.stdout:setvbuf "line"
 for i = 1, #arg, 2 do measure(arg[i], tonumber(arg[i + 1])) end
