@@ -323,8 +323,15 @@ workloads["timers-cancel"] = (_system, n) => () => {
 
 // Nothing is handled before the event loop gets its turn.
 workloads["deep"] = (system, n) => {
-  const target = counter(system);
-  return () => tell(target, n, n);
+  const over = deferred();
+  const target = actor(system, (count = 0) => {
+    if (count + 1 === n) over.resolve(n);
+    return count + 1;
+  });
+  return () => {
+    for (let i = 1; i <= n; i++) dispatch(target, i);
+    return over.promise;
+  };
 };
 
 // The program
