@@ -19,8 +19,9 @@ BUILD_DIR ?= build/$(FLAVOUR)
 OBJ       := $(BUILD_DIR)/obj
 MODULE    := $(BUILD_DIR)/troupe/core.so
 
-.PHONY: all bench bench-peers bench-instructions clean deps explore format help install lint run test \
-        test-engine test-lua asan valgrind promtool module floor programs check check-engine check-lua \
+.PHONY: all bench bench-peers bench-instructions bench-scale clean deps explore format help install \
+        lint run test test-engine test-lua asan valgrind promtool module floor programs check \
+        check-engine check-lua \
         lint-lua lint-format lint-gcc lint-clang lint-layers lint-exports lint-rock
 .DELETE_ON_ERROR:
 
@@ -147,6 +148,9 @@ bench-peers: deps-run ## measure peers too, those that are installed
 bench-instructions: deps-run ## count instructions under valgrind; ARGS=--renew keeps the counts
 	@$(MAKE) FLAVOUR=release module floor
 	@$(COUNTING) $(ARGS)
+bench-scale: deps-run ## measure messages among many actors, timers, and much for the collector
+	@$(MAKE) FLAVOUR=release module floor
+	@$(IN_TREE) LUA="$(LUA)" $(LUA) bench/scale.lua $(ARGS)
 COUNTING = $(IN_TREE) LUA="$(LUA)" CC="$(CC)" $(LUA) bench/instructions.lua
 
 # Peers are built when they are measured; what is not installed is skipped.
