@@ -157,7 +157,21 @@ static void an_answer_may_be_the_slot(void **state) {
   assert_int_equal(tp_ask(a, tp_integer(0), 100 * MS, &slot), TP_OK);
   host_run(h);
   assert_ptr_equal(tp_slot_outcome(slot).value.as.ref, slot);
-  tp_slot_clear(slot);
+  tp_slot_drop(slot);
+}
+
+static void an_answer_is_given_back_with_the_slot(void **state) {
+  host *h = *state;
+  tp_ref *a = host_spawn(h, host_echo, "a"), *slot = NULL;
+  for (int holders = 1; holders <= 2; holders++) {
+    assert_int_equal(tp_ask(a, host_value(h, 7), 100 * MS, &slot), TP_OK);
+    host_run(h);
+    size_t alive = host_values_alive(h);
+    if (holders == 2) tp_ref_retain(slot);
+    tp_slot_drop(slot);
+    assert_int_equal(host_values_alive(h), alive - 1);
+  }
+  assert_int_equal(tp_slot_outcome(slot).value.type, TP_NIL);
   tp_ref_release(slot);
 }
 
@@ -531,6 +545,8 @@ int main(void) {
       HOST_TEST("ASK-10 a slot has a path below /temp", a_slot_has_a_path),
       HOST_TEST("ASK-10 to tell a slot is to reply", a_tell_without_sender_is_a_reply),
       HOST_TEST("ASK-10 an answer may be the slot itself", an_answer_may_be_the_slot),
+      HOST_TEST("ASK-8 an answer is given back with the slot",
+                an_answer_is_given_back_with_the_slot),
       HOST_TEST("ASK-6 times out at its deadline, with target and budget",
                 times_out_at_its_deadline),
       COARSE_TEST("ASK-6 where time is coarse, counts from the next time that is told",

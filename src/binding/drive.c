@@ -39,8 +39,7 @@ tpl_coro *tpl_coro_new(lua_State *L, tpl_host *h, int thread) {
 
 void tpl_drop_slot(tp_ref **slot) {
   if (*slot == NULL) return;
-  tp_slot_clear(*slot);
-  tp_ref_release(*slot);
+  tp_slot_drop(*slot);
   *slot = NULL;
 }
 

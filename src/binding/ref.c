@@ -115,7 +115,9 @@ static int ref_tell(lua_State *L) {
 static int ref_ask(lua_State *L) {
   tpl_ref *target = tpl_check_ref(L, 1, "ask", "the target");
   tp_time timeout = 5000 * TP_MILLISECOND;
-  if (!lua_isnoneornil(L, 3)) timeout = tpl_check_duration(L, 3, true, "ask: timeout_ms");
+  if (lua_gettop(L) >= 3 && !lua_isnil(L, 3)) {
+    timeout = tpl_check_duration(L, 3, true, "ask: timeout_ms");
+  }
   tpl_host *h = target->host;
   tpl_check_wait(L, h, "ask");
   if (h->system == NULL) return push_status(L, target, TP_ETERMINATED);
@@ -272,12 +274,16 @@ static int core_dead_letter(lua_State *L) {
   return 0;
 }
 
-/* As tpl_index, but that a fourth upvalue is tell, which is asked for most. */
+/* As tpl_index, but that two more upvalues are tell and ask, which are asked for most. */
 static int ref_index(lua_State *L) {
   size_t length;
   const char *key = lua_tolstring(L, 2, &length);
   if (key != NULL && length == 4 && memcmp(key, "tell", 4) == 0) {
     lua_pushvalue(L, lua_upvalueindex(4));
+    return 1;
+  }
+  if (key != NULL && length == 3 && memcmp(key, "ask", 3) == 0) {
+    lua_pushvalue(L, lua_upvalueindex(5));
     return 1;
   }
   return tpl_index(L);
@@ -292,7 +298,8 @@ static int core_open_ref(lua_State *L) {
   lua_getfield(L, 3, "__index");
   lua_pushvalue(L, 1);
   lua_getfield(L, 5, "tell");
-  lua_pushcclosure(L, ref_index, 4);
+  lua_getfield(L, 5, "ask");
+  lua_pushcclosure(L, ref_index, 5);
   lua_setfield(L, 3, "__index");
   return 0;
 }

@@ -110,6 +110,11 @@ void tp_slot_clear(tp_ref *ref) {
   if (o.from != NULL) tp_ref_release(o.from);
 }
 
+void tp_slot_drop(tp_ref *ref) {
+  if (ref->count > 1) tp_slot_clear(ref);
+  tp_ref_release(ref);
+}
+
 void tp_slot_expire(tp_slot *slot) {
   if (slot->expires_well) {
     settle(slot, tp_nil(), false, NULL);

@@ -468,6 +468,9 @@ void tp_slot_fail(tp_ref *slot, const char *code);
 /* Lets go of the outcome of a settled slot that was looked at: it may hold the slot itself. */
 void tp_slot_clear(tp_ref *slot);
 
+/* The same, and gives back a count of it. */
+void tp_slot_drop(tp_ref *slot);
+
 /* The outcome of a settled slot, borrowed. */
 typedef struct tp_outcome {
   bool failed;
