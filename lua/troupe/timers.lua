@@ -15,11 +15,17 @@ local ONCE, FIXED_DELAY, FIXED_RATE = 0, 1, 2
 -- A number stays in the map when its timer is over; such are swept out before they are the most.
 local SWEEP_FROM = 32
 
+local timer_start, timer_cancel = core.timer_start, core.timer_cancel
+local math_type, huge = math.type, math.huge
+
 local function check_key(where, key)
   if key == nil or key ~= key then
     check.fail(where, "key must be neither nil nor NaN (got " .. check.show(key) .. ")", 3)
   end
 end
+
+-- What the checks ask, in few steps: timers are started often.
+local function is_delay(value) return math_type(value) and value >= 0 and value < huge end
 
 local function sweep(self)
   local live = 0
@@ -35,7 +41,7 @@ end
 
 local function start(self, key, message, repeats, delay, interval)
   local numbers = self.numbers
-  numbers[key] = core.timer_start(self.actor, message, repeats, delay, interval, numbers[key])
+  numbers[key] = timer_start(self.actor, message, repeats, delay, interval, numbers[key])
   self.started = self.started + 1
   if self.started > self.sweep_at then sweep(self) end
 end
@@ -49,7 +55,9 @@ end
 ---@raise OptionsError at the caller's line
 function Timers:start_single(key, message, delay)
   check_key("timers:start_single", key)
-  check.argument("timers:start_single", "delay", delay, delay_rule, 2)
+  if not is_delay(delay) then
+    check.argument("timers:start_single", "delay", delay, delay_rule, 2)
+  end
   start(self, key, message, ONCE, delay, 0)
 end
 
@@ -88,12 +96,12 @@ function Timers:cancel(key)
   check_key("timers:cancel", key)
   local number = self.numbers[key]
   self.numbers[key] = nil
-  return number ~= nil and core.timer_cancel(self.actor, number)
+  return number ~= nil and timer_cancel(self.actor, number)
 end
 
 --- Cancels them all.
 function Timers:cancel_all()
-  for _, number in next, self.numbers do core.timer_cancel(self.actor, number) end
+  for _, number in next, self.numbers do timer_cancel(self.actor, number) end
   self.numbers = {}
 end
 

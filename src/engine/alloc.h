@@ -8,6 +8,13 @@
 
 #include "troupe.h"
 
+/* Has the memory at `p` come nearer, which is to be looked at soon. `p` may be anything. */
+#ifdef __GNUC__
+#define TP_PREFETCH(p) __builtin_prefetch(p)
+#else
+#define TP_PREFETCH(p) ((void)(p))
+#endif
+
 /* Blocks have so many grains and half of one, since a C library has that much to itself of each. They
  * are small up to so many grains. */
 enum { TP_GRAIN = 16, TP_SMALL_GRAINS = 32 };

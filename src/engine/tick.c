@@ -103,12 +103,14 @@ static uint32_t room_for_slab(tp_system *s) {
 static tp_slab *new_slab(tp_system *s) {
   tp_tickers *k = &s->tickers;
   uint32_t number = room_for_slab(s);
-  tp_slab *b = number == 0 ? NULL : tp_alloc(s, sizeof *b);
+  tp_slab *b = number == 0 ? NULL : tp_alloc_raw(s, sizeof *b);
   if (b == NULL) return NULL;
   b->number = number - 1;
+  b->first_free = b->used = 0;
   k->first_free = k->slabs[b->number].next_free;
   k->slabs[b->number] = (tp_slab_entry){.slab = b};
   for (uint32_t i = SLAB; i-- > 0; b->first_free = b->number * SLAB + i + 1) {
+    b->tickers[i].id = 0;
     b->tickers[i].next = b->first_free;
   }
   k->empty++;
@@ -390,6 +392,7 @@ bool tp_tick_take(tp_system *s, tp_tick id, tp_value *out) {
 bool tp_tick_take_due(tp_system *s, tp_tick *id, tp_value *out) {
   tp_ticker *t = s->tickers.first_due;
   s->tickers.first_due = t->with.next_due;
+  TP_PREFETCH(t->with.next_due); /* it comes from memory while this one's function runs */
   *id = t->id;
   if (t->id == 0) {
     free_ticker(s, t, t->next);
