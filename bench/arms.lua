@@ -10,6 +10,8 @@
 ---  missing
 ---@field build? string   a command that builds it, run once before the rounds
 ---@field get string      how to get it
+---@field share? integer   it does one in so many operations, since it is slow
+---@field only? table<string, true>  the workloads that it is measured in, where not all of them
 
 local lua = arg and arg[-1] or "lua5.4"
 local libuv = (os.getenv("TROUPE_BUILD") or "build/release") .. "/troupe_bench_libuv"
@@ -17,8 +19,16 @@ local libuv = (os.getenv("TROUPE_BUILD") or "build/release") .. "/troupe_bench_l
 local troupe_version = lua .. " -e 'io.write(require(\"troupe\")._VERSION, \" on \", _VERSION)'"
   .. " && git describe --always --dirty 2>/dev/null | sed 's/^/, /'"
 
+-- Those that a second thread may be of use to. Others would take time, and tell no more.
+local parallel = {}
+for _, id in ipairs {
+  "ping-pong", "tell-10000", "fan-in", "ring", "round-robin", "ask", "ask-1000", "scatter",
+  "latency", "spawn", "lives",
+} do parallel[id] = true end
+
 local function erlang(name, schedulers)
   return {
+    only = schedulers > 1 and parallel or nil,
     name = name,
     kind = "peer",
     command = ("erl +S %d +P 2097152 -noinput -pa build/peers -s bench_erlang main -extra")
@@ -33,6 +43,7 @@ end
 -- CAF 0.18 has other types of messages, and none of Debian 12's names for them.
 local function caf(name, workers)
   return {
+    only = workers > 1 and parallel or nil,
     name = name,
     kind = "peer",
     command = ("build/peers/caf %d"):format(workers),
@@ -80,6 +91,7 @@ return {
   {
     name = "nact",
     kind = "peer",
+    share = 5,
     command = "build/peers/node_modules/.bin/bun build/peers/nact.mjs",
     version = "cd build/peers && node_modules/.bin/bun -e 'console.log(\"nact\", "
       .. "require(\"nact/package.json\").version, \"on Bun\", Bun.version)'",

@@ -33,7 +33,8 @@ end
 ---@field samples table[]         what the arm said in each round
 
 ---@return bench.Figures
-local function of_arm(arm, workload, size, samples)
+local function of_arm(arm, workload, samples)
+  local size = samples[1].handled
   local sorted = ascending(of_each(samples, workload.by, 1e9 / size))
   local ns, more = median(sorted), {}
   for name in pairs(samples[1]) do
@@ -62,7 +63,7 @@ end
 ---@field id string
 ---@field title string
 ---@field unit string
----@field size integer
+---@field size integer  operations in a round; an arm may have done a share of them
 ---@field arms bench.Figures[]
 
 --- A row for what was measured of a workload.
@@ -74,7 +75,7 @@ function figures.row(workload, size, measured)
   local list = {}
   for _, one in ipairs(measured) do
     if #one.samples > 0 then
-      list[#list + 1] = of_arm(one.arm, workload, size, one.samples)
+      list[#list + 1] = of_arm(one.arm, workload, one.samples)
     end
   end
   local floor, ours = first_of_kind(list, "floor"), first_of_kind(list, "ours")

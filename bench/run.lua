@@ -94,17 +94,21 @@ for _, arm in ipairs(chosen_arms) do
   end
 end
 
-local function size_of(workload) return options.quick and workload.quick or workload.size end
+local function size_of(workload, arm)
+  return options.quick and workload.quick or workload.size // (arm and arm.share or 1)
+end
 
--- What is over is not run again: the arm has no such workload, or failed in it, or once is enough.
+-- What is over is not run: the arm has no such workload, or failed in it, or once is enough.
 local measured, failures = {}, {}
 for i, workload in ipairs(chosen_workloads) do
   measured[i] = { workload = workload }
-  for j, arm in ipairs(present) do measured[i][j] = { arm = arm, samples = {} } end
+  for j, arm in ipairs(present) do
+    measured[i][j] = { arm = arm, samples = {}, over = arm.only and not arm.only[workload.id] }
+  end
 end
 
 local function run(workload, one, round)
-  local sample, failure = measure.once(one.arm, workload, size_of(workload))
+  local sample, failure = measure.once(one.arm, workload, size_of(workload, one.arm))
   if sample then
     one.samples[round] = sample
     one.over = workload.once and one.arm.kind ~= "ours"

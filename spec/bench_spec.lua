@@ -25,9 +25,9 @@ local function bench(arguments, prelude) return program("bench/run.lua", argumen
 local function with_arms(arms)
   local rows = {}
   for i, arm in ipairs(arms) do
-    rows[i] = ("{ name = %q, kind = %q, command = %q, version = %q, build = %q, get = 'a map' }")
+    rows[i] = ("{ name=%q, kind=%q, command=%q, version=%q, build=%q, get = 'a map', %s }")
       :format(arm[1], arm[2], ("sh -c '%s' _"):format(arm[3]), arm.version or "echo 1.0",
-        arm.build or "true")
+        arm.build or "true", arm.more or "")
   end
   return ("package.preload['bench.arms'] = function() return { %s } end")
     :format(table.concat(rows, ", "))
@@ -146,6 +146,17 @@ describe("the bench", function()
     })
 
     assert.are.equal(("idle\n"):rep(5 + 1), written())
+  end)
+
+  it("gives an arm a share of the operations, and only some of the workloads", function()
+    local note = ("echo $1 $2 >>%s; echo handled=$2 seconds=0.$2 cpu=1"):format(path)
+
+    local output = bench({ "--peers", "--only=ask,idle" }, with_arms {
+      { "nact", "peer", note, more = "share = 5, only = { idle = true }" },
+    })
+
+    assert.are.equal("idle 20000\n", written())
+    assert.is_truthy(output:find("nact +100,000  10000.0 "))
   end)
 
   it("writes what each round gave, and where, as JSON", function()
