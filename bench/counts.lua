@@ -1,10 +1,8 @@
---- The table of instructions in a document: reading, comparing and writing it.
+--- Tables in a document: that of instructions is read and compared, any is written anew.
 local counts = {}
 
 --- A count may differ by so many per cent before it is told.
 local TOLERANCE = 3
-
-local BEGIN, END = "<!-- instructions -->\n", "<!-- end of instructions -->\n"
 
 local HEAD = [[
 | operation | instructions | Lua | binding | engine | C library |
@@ -25,12 +23,32 @@ end
 
 local function number(text) return math.tointeger((text:gsub(",", ""))) end
 
---- What stands between the marks.
-local function block(document)
-  local _, first = document:find(BEGIN, 1, true)
-  local last = first and document:find(END, first, true)
-  if not last then error("the table of instructions has lost its marks", 0) end
+--- What stands between the marks of a table, and from where to where that is.
+local function block(document, name)
+  local _, first = document:find(("<!-- %s -->\n"):format(name), 1, true)
+  local last = first and document:find(("<!-- end of %s -->\n"):format(name), first, true)
+  if not last then error(("the table of %s has lost its marks"):format(name), 0) end
   return document:sub(first + 1, last - 1), first, last
+end
+
+--- The document with another text between the marks of a table.
+---@param document string
+---@param name string
+---@param text string
+function counts.replace(document, name, text)
+  local _, first, last = block(document, name)
+  return document:sub(1, first) .. text .. document:sub(last)
+end
+
+--- The same, in a file.
+function counts.replace_in(path, name, text)
+  local document
+  do
+    local file <close> = assert(io.open(path))
+    document = counts.replace(file:read("a"), name, text)
+  end
+  local file <close> = assert(io.open(path, "w"))
+  assert(file:write(document))
 end
 
 --- The table of a document.
@@ -38,22 +56,15 @@ end
 ---@return table<string, integer> totals  instructions by the name of the operation
 ---@return string tools  what they were counted with
 function counts.read(document)
-  local text, totals = block(document), {}
+  local text, totals = block(document, "instructions"), {}
   for name, total in text:gmatch("\n| ([^|]+) | ([%d,]+) |") do totals[name] = number(total) end
   return totals, text:match("Counted with (.-)%.\n")
 end
 
---- The document with another table.
----@param document string
+--- A table of instructions.
 ---@param names string[]  of operations, in order
 ---@param counted table<string, bench.Count>
----@param tools string
-function counts.write(document, names, counted, tools)
-  local _, first, last = block(document)
-  return document:sub(1, first) .. counts.format(names, counted, tools) .. document:sub(last)
-end
-
---- A table.
+---@param tools string  what they were counted with
 function counts.format(names, counted, tools)
   local lines = { ("Counted with %s.\n\n%s"):format(tools, HEAD) }
   for _, name in ipairs(names) do

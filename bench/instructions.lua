@@ -36,6 +36,10 @@ local SIZES = {
   ["timers-cancel"] = { 1000, 11000 },
 }
 local FLOORS = { "ping-pong", "ping-pong-table", "tell-1000" }
+local COSTS = {
+  "nothing", "tell-in-a-local", "with-a-sender", "fresh-closure", "bounded", "priority-mailbox",
+  "metrics", "no-watchdog", "sleep", "ask-in-a-handler",
+}
 
 local function say(message, ...) io.stderr:write(("bench: " .. message .. "\n"):format(...)) end
 
@@ -86,12 +90,14 @@ local function rows(wanted)
     if is_counted(workload) then add("troupe", workload.id, workload.id) end
   end
   for _, id in ipairs(FLOORS) do add("floor", id, "floor: " .. id) end
+  for _, id in ipairs(COSTS) do add("costs", id, "with: " .. id) end
   return all
 end
 
 local function arguments()
   local renew, wanted, known = false, {}, {}
   for _, workload in ipairs(workloads) do known[workload.id] = is_counted(workload) end
+  for _, id in ipairs(COSTS) do known[id] = true end
   for _, word in ipairs(arg) do
     if word == "--renew" then
       renew = true
@@ -174,12 +180,11 @@ local ok, counted = pcall(count_all, all, folder)
 os.execute("rm -r " .. folder)
 if not ok then quit(1, "%s", counted) end
 
-local document, with = read(DOCUMENT), tools()
-local kept, kept_with = counts.read(document)
+local with = tools()
+local kept, kept_with = counts.read(read(DOCUMENT))
 print(counts.format(names, counted, with))
 if renew then
-  local file <close> = assert(io.open(DOCUMENT, "w"))
-  assert(file:write(counts.write(document, names, counted, with)))
+  counts.replace_in(DOCUMENT, "instructions", counts.format(names, counted, with))
   say("%s has the new table", DOCUMENT)
 elseif kept_with ~= with then
   say("%s has counts with %s, which are not to be compared", DOCUMENT, kept_with)

@@ -27,12 +27,16 @@ end
 function profile.read(lines)
   local counts = { lua = 0, binding = 0, engine = 0, c = 0 }
   local object_name, file_name = naming(), naming()
-  local object, file = "", ""
+  local object, own_file, file = "", "", "" -- of the function; and of the line, where it is inlined
   for line in lines do
     local key, value = line:match("^(%l+)=(.*)$")
     if key == "ob" then
       object = object_name(value)
-    elseif key == "fl" or key == "fi" or key == "fe" then
+    elseif key == "fl" then
+      own_file = file_name(value)
+    elseif key == "fn" then
+      file = own_file
+    elseif key == "fi" or key == "fe" then
       file = file_name(value)
     elseif key == "cob" then
       object_name(value)

@@ -1,15 +1,18 @@
 --- Measures what a message costs as all else grows, and what the collector has to do with it.
 --
 --     make bench-scale
---     make bench-scale ARGS="[--quick] [TABLE ...]"
+--     make bench-scale ARGS="[--quick] [--renew] [TABLE ...]"
 --
 -- It prints the tables of docs/performance.md: `actors`, `mailbox` and `collector`, in nanoseconds
 -- a message, and `misses` of the cache, which needs valgrind. Figures are medians over rounds, each
--- of which measures every cell once, in a process of its own. With --quick all is small, and there
--- is one round.
+-- of which measures every cell once, in a process of its own. --renew puts them into the document.
+-- With --quick all is small, and there is one round.
 --
 -- Exit code: 0 done; 1 something failed; 2 wrong usage.
 
+local counts = require "bench.counts"
+
+local DOCUMENT = "docs/performance.md"
 local lua = os.getenv("LUA") or "lua5.4"
 
 local ROUNDS, QUICKER = 5, 1000
@@ -82,10 +85,13 @@ end
 
 -- Tables --------------------------------------------------------------------------------------
 
-local function print_table(heads, rows)
-  print(("| %s |\n| ---%s |"):format(table.concat(heads, " | "), (" | ---:"):rep(#heads - 1)))
-  for _, row in ipairs(rows) do print("| " .. table.concat(row, " | ") .. " |") end
-  print()
+local function format(heads, rows)
+  local lines = {
+    "| " .. table.concat(heads, " | ") .. " |",
+    "| ---" .. (" | ---:"):rep(#heads - 1) .. " |",
+  }
+  for i, row in ipairs(rows) do lines[i + 2] = "| " .. table.concat(row, " | ") .. " |" end
+  return table.concat(lines, "\n") .. "\n"
 end
 
 --- A table all of whose cells are measured. A column has a head, and a function that gives the
@@ -104,7 +110,7 @@ local function measured_table(corner, rows, columns)
     lines[i] = { row[1] }
     for j = 1, #columns do lines[i][j + 1] = commas(found[(i - 1) * #columns + j]) end
   end
-  print_table(heads, lines)
+  return format(heads, lines)
 end
 
 local MILLION = 1000000
@@ -118,7 +124,7 @@ local ACTORS = { { "2", 2 }, { "100", 100 }, { "10,000", 10000 }, { "1,000,000",
 local tables = {}
 
 function tables.actors()
-  measured_table("live actors", ACTORS, {
+  return measured_table("live actors", ACTORS, {
     { "two play", function(n) return crowd(n, 2, 0) end },
     { "two play, 1,000,000 timers", function(n) return crowd(n, 2, MILLION) end },
     { "all play", function(n) return crowd(n, n, 0) end },
@@ -127,7 +133,7 @@ function tables.actors()
 end
 
 function tables.mailbox()
-  measured_table("messages at once", {
+  return measured_table("messages at once", {
     { "1", 1 }, { "1,000", 1000 }, { "1,000,000", MILLION },
   }, {
     { "ns a message", function(n)
@@ -147,7 +153,7 @@ local function heap(actors, fresh, messages, pauses)
 end
 
 function tables.collector()
-  measured_table("collector", {
+  return measured_table("collector", {
     { "incremental, 200/100 (Lua's default)", "200/100" },
     { "incremental, 400/100", "400/100" },
     { "incremental, 200/400", "200/400" },
@@ -182,28 +188,34 @@ end
 
 function tables.misses()
   if not output_of("command -v valgrind || true"):find("/") then
-    io.stderr:write("bench: misses need valgrind; to get it: apt-get install valgrind\n")
-    return
+    return "valgrind is missing, so no misses are counted; to get it: apt-get install valgrind\n"
   end
   local rows = {}
   for _, actors in ipairs { 2, 100, 10000, 100000 } do
     local first, last = misses { actors = actors, playing = actors }
     rows[#rows + 1] = { commas(actors), ("%.1f"):format(first), ("%.1f"):format(last) }
   end
-  print_table({ "live actors, all play", "misses of 32 KB", "misses of 32 MB" }, rows)
+  return format({ "live actors, all play", "misses of 32 KB", "misses of 32 MB" }, rows)
 end
 
 -- ---------------------------------------------------------------------------------------------
 
-local wanted = {}
+local renew, wanted = false, {}
 for _, word in ipairs(arg) do
   if word == "--quick" then
     quick = true
+  elseif word == "--renew" then
+    renew = true
   elseif tables[word] then
     wanted[#wanted + 1] = word
   else
-    quit(2, "usage: lua5.4 bench/scale.lua [--quick] [actors] [mailbox] [collector] [misses]")
+    quit(2, "usage: lua5.4 bench/scale.lua [--quick] [--renew] [actors] [mailbox] [collector] "
+      .. "[misses]")
   end
 end
 if #wanted == 0 then wanted = { "actors", "mailbox", "collector", "misses" } end
-for _, name in ipairs(wanted) do tables[name]() end
+for _, name in ipairs(wanted) do
+  local made = tables[name]()
+  print(made)
+  if renew then counts.replace_in(DOCUMENT, name, made) end
+end

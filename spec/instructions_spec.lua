@@ -41,10 +41,10 @@ describe("the table of instructions", function()
   end)
 
   it("is written in the place of the one before, and nothing else changes", function()
-    local renewed = counts.write(DOCUMENT, { "ring", "ask" }, {
+    local renewed = counts.replace(DOCUMENT, "instructions", counts.format({ "ring", "ask" }, {
       ring = { total = 999, lua = 900, binding = 90, engine = 9, c = 0 },
       ask = { total = 1234567, lua = 1200000, binding = 30000, engine = 4000, c = 567 },
-    }, "another compiler")
+    }, "another compiler"))
 
     assert.are.equal([[
 Text.
@@ -125,14 +125,19 @@ fi=(3) /there/src/engine/ring.c
 * 4
 fe=(2)
 +1 30
+fi=(3)
+9 2
+
+fn=(4) ref_ask
+50 200
 
 ob=(3) /lib/libc.so.6
 fl=(4) malloc.c
-fn=(3) malloc
+fn=(5) malloc
 9 5
 ]]):gmatch("[^\n]+"))
 
-    assert.are.same({ lua = 110, binding = 50, engine = 7, c = 5 }, counted_by_part)
+    assert.are.same({ lua = 110, binding = 250, engine = 9, c = 5 }, counted_by_part)
   end)
 end)
 
