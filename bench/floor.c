@@ -1,6 +1,6 @@
-/* The floor: what Lua alone asks for a message, below which no runtime in it can go. That is a call
- * of the handler, and a call from there into C through a method, as ref:tell is one. Nothing is
- * queued, checked or handed over, and no error is caught.
+/* The floor: what Lua alone asks for a message, below which no runtime in it can go. That is a
+ * protected call of the handler, since a handler may raise, and a call from there into C through a
+ * method, as ref:tell is one. Nothing is queued, checked or handed over.
  *
  * And a clock, which Lua does not have. */
 #include <time.h>
@@ -32,7 +32,7 @@ static int calls(lua_State *L) {
     lua_pushvalue(L, 1);
     lua_pushvalue(L, 2);
     lua_pushvalue(L, 3);
-    lua_call(L, 2, 0);
+    if (lua_pcall(L, 2, 0, 0) != LUA_OK) return lua_error(L);
   }
   return 0;
 }
