@@ -37,6 +37,29 @@ describe("timers", function()
       assert.are.same({ { "tick", 100 } }, ticks)
     end)
 
+    it("TMR-1 cost no more after many have been cancelled", function()
+      local many, before, after = 120000, nil, nil
+      spawn_recorder({}):tell(function(actor)
+        local function seconds()
+          local began = os.clock()
+          for i = 1, 2000 do
+            actor.timers:start_single(i, "tick", 100)
+            actor.timers:cancel(i)
+          end
+          return os.clock() - began
+        end
+        before = math.max(seconds(), seconds())
+        for i = 1, many do actor.timers:start_single(i, "tick", 100) end
+        for i = 1, many do actor.timers:cancel(i) end
+        for _ = 1, 10 do seconds() end -- so that the map has been swept
+        after = math.min(seconds(), seconds(), seconds())
+      end)
+
+      kit():advance(0)
+
+      assert.is_true(after < 2 * before, ("%g s after, %g s before"):format(after, before))
+    end)
+
     it("TMR-1 act as the message does, where that is a signal", function()
       local seen = {}
       local ref = kit().system:spawn({

@@ -28,22 +28,20 @@ end
 local function is_delay(value) return math_type(value) and value >= 0 and value < huge end
 
 local function sweep(self)
-  local live = 0
-  for key, number in next, self.numbers do
-    if core.timer_active(self.actor, number) then
-      live = live + 1
-    else
-      self.numbers[key] = nil
-    end
-  end
-  self.started, self.sweep_at = live, math.max(SWEEP_FROM, 2 * live)
+  local live, held = core.timer_sweep(self.actor, self.numbers)
+  self.numbers, self.held = live, held
+  self.sweep_from, self.sweep_below = math.max(SWEEP_FROM, 2 * held), held // 4
 end
 
 local function start(self, key, message, repeats, delay, interval)
-  local numbers = self.numbers
-  numbers[key] = timer_start(self.actor, message, repeats, delay, interval, numbers[key])
-  self.started = self.started + 1
-  if self.started > self.sweep_at then sweep(self) end
+  local old = self.numbers[key]
+  local number = timer_start(self.actor, message, repeats, delay, interval, old)
+  self.numbers[key] = number -- which a finalizer may have swept meanwhile
+  if number and not old then
+    local held = self.held + 1
+    self.held = held
+    if held > self.sweep_from then sweep(self) end
+  end
 end
 
 --- Tells the actor `message` once, after `delay` milliseconds; 0 is the next turn.
@@ -95,14 +93,19 @@ end
 function Timers:cancel(key)
   check_key("timers:cancel", key)
   local number = self.numbers[key]
+  if not number then return false end
   self.numbers[key] = nil
-  return number ~= nil and timer_cancel(self.actor, number)
+  local held = self.held - 1
+  self.held = held
+  local prevented = timer_cancel(self.actor, number)
+  if held < self.sweep_below then sweep(self) end
+  return prevented
 end
 
 --- Cancels them all.
 function Timers:cancel_all()
   for _, number in next, self.numbers do timer_cancel(self.actor, number) end
-  self.numbers = {}
+  sweep(self)
 end
 
 --- Whether a timer with that key will tick.
@@ -124,7 +127,8 @@ local of_actor = setmetatable({}, { __mode = "k" })
 function timers.of(actor)
   local own = of_actor[actor]
   if not own then
-    own = setmetatable({ actor = actor, numbers = {}, started = 0, sweep_at = SWEEP_FROM }, Timers)
+    own = setmetatable({ actor = actor, numbers = {}, held = 0, sweep_from = SWEEP_FROM,
+      sweep_below = 0 }, Timers)
     of_actor[actor] = own
   end
   return own

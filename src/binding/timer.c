@@ -42,6 +42,34 @@ static int core_timer_active(lua_State *L) {
   return 1;
 }
 
+/* core.timer_sweep(actor, numbers: key -> number) -> those that are active, how many that is. A fresh
+ * table when few of them are: one that was large is slow to look through, and stays large. */
+static int core_timer_sweep(lua_State *L) {
+  tp_system *s = tpl_check_actor(L, 1, "timers")->host->system;
+  lua_Integer all = 0, live = 0;
+  luaL_checktype(L, 2, LUA_TTABLE);
+  lua_settop(L, 2);
+  for (lua_pushnil(L); lua_next(L, 2) != 0; lua_pop(L, 1), all++) {
+    if (s != NULL && tp_tick_active(s, (tp_tick)lua_tointeger(L, -1))) {
+      live++;
+    } else {
+      lua_pushvalue(L, -2);
+      lua_pushnil(L);
+      lua_rawset(L, 2);
+    }
+  }
+  if (live <= all / 2) {
+    lua_createtable(L, 0, (int)live);
+    for (lua_pushnil(L); lua_next(L, 2) != 0;) {
+      lua_pushvalue(L, -2);
+      lua_insert(L, -2);
+      lua_rawset(L, 3);
+    }
+  }
+  lua_pushinteger(L, live);
+  return 2;
+}
+
 /* ---- Of a system ------------------------------------------------------------------------ */
 
 /* handle:cancel() -> true when that prevented something. Upvalues: the core, the system.      TMR-6 */
@@ -130,9 +158,12 @@ static int host_schedule_once(lua_State *L) {
 }
 
 void tpl_open_timer(lua_State *L, int core) {
-  static const luaL_Reg functions[] = {
-      {"timer_start", core_timer_start},     {"timer_cancel", core_timer_cancel},
-      {"timer_active", core_timer_active},   {"schedule", core_schedule},
-      {"schedule_once", host_schedule_once}, {NULL, NULL}};
+  static const luaL_Reg functions[] = {{"timer_start", core_timer_start},
+                                       {"timer_cancel", core_timer_cancel},
+                                       {"timer_active", core_timer_active},
+                                       {"timer_sweep", core_timer_sweep},
+                                       {"schedule", core_schedule},
+                                       {"schedule_once", host_schedule_once},
+                                       {NULL, NULL}};
   tpl_set_functions(L, core, functions);
 }
