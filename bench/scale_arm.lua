@@ -78,8 +78,8 @@ end
 for i, actor in ipairs(actors) do actor:tell(actors[i % settings.playing + 1]) end
 system:run()
 for _ = 1, settings.timers do system:schedule_once(60000 + math.random(60000), nothing) end
-collectgarbage()
 set_collector(settings.collector)
+collectgarbage()
 
 system:go(function()
   last = os.clock()
