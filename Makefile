@@ -141,7 +141,7 @@ run: deps-run ## build and run an example; FILE=examples/... for another, ARGS=.
 bench: deps-run ## measure, with the bare C API beside it; ARGS="--only=ask FILE" writes JSON too
 	@$(MAKE) FLAVOUR=release module floor
 	@$(IN_TREE) $(LUA) bench/run.lua $(ARGS)
-	@$(COUNTING)
+	@$(COUNTING) --short
 bench-peers: deps-run ## measure peers too, those that are installed
 	@$(MAKE) FLAVOUR=release module floor
 	@$(IN_TREE) $(LUA) bench/run.lua --peers $(ARGS)
