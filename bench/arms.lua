@@ -23,7 +23,6 @@ local troupe_version = lua .. " -e 'io.write(require(\"troupe\")._VERSION, \" on
 local parallel = {}
 for _, id in ipairs {
   "ping-pong", "tell-10000", "fan-in", "ring", "round-robin", "ask", "ask-1000", "scatter",
-  "latency", "spawn", "lives",
 } do parallel[id] = true end
 
 local function erlang(name, schedulers)
@@ -46,6 +45,7 @@ local function caf(name, workers)
     only = workers > 1 and parallel or nil,
     name = name,
     kind = "peer",
+    share = 2,
     command = ("build/peers/caf %d"):format(workers),
     version = "v=$(printf '%s\\n' '#include <caf/config.hpp>' CAF_VERSION | c++ -E -P -xc++ - "
       .. "| tail -n 1) && [ ${v:-1800} -lt 1800 ] && echo CAF 0.$((v / 100)).$((v % 100))",
@@ -91,7 +91,7 @@ return {
   {
     name = "nact",
     kind = "peer",
-    share = 5,
+    share = 10,
     command = "build/peers/node_modules/.bin/bun build/peers/nact.mjs",
     version = "cd build/peers && node_modules/.bin/bun -e 'console.log(\"nact\", "
       .. "require(\"nact/package.json\").version, \"on Bun\", Bun.version)'",

@@ -7,7 +7,7 @@
 -- A workload runs under callgrind twice, with two sizes. The difference of the counts over that
 -- of the sizes is an operation's, for what starting, warming up and ending cost cancels out. The
 -- machine stands still meanwhile (still.c) and the environment is always the same, so that another
--- run counts the same. --renew writes the table anew. --short leaves out floors, and what costs.
+-- run counts the same. --renew writes the table anew. --short counts one workload of each kind.
 --
 -- Exit code: 0 done, with warnings or without; 1 a workload failed; 2 wrong usage, or not built.
 
@@ -36,6 +36,10 @@ local SIZES = {
   ["timers-cancel"] = { 1000, 11000 },
 }
 local FLOORS = { "ping-pong", "ping-pong-table", "tell-1000" }
+local SHORT = {
+  "ping-pong", "ping-pong-table", "tell-1000", "ring", "round-robin", "priority", "ask", "ask-1000",
+  "scatter", "spawn", "restart", "timers-fire", "timers-cancel",
+}
 local COSTS = {
   "nothing", "tell-in-a-local", "with-a-sender", "fresh-closure", "bounded", "priority-mailbox",
   "metrics", "no-watchdog", "sleep", "ask-in-a-handler",
@@ -79,7 +83,7 @@ local function is_counted(workload)
   return workload.id == workload.program and workload.id ~= "latency"
 end
 
-local function rows(wanted, short)
+local function rows(wanted)
   local all = {}
   local function add(program, id, name)
     if next(wanted) and not wanted[id] then return end
@@ -89,29 +93,28 @@ local function rows(wanted, short)
   for _, workload in ipairs(workloads) do
     if is_counted(workload) then add("troupe", workload.id, workload.id) end
   end
-  if short then return all end
   for _, id in ipairs(FLOORS) do add("floor", id, "floor: " .. id) end
   for _, id in ipairs(COSTS) do add("costs", id, "with: " .. id) end
   return all
 end
 
 local function arguments()
-  local renew, short, wanted, known = false, false, {}, {}
+  local renew, wanted, known = false, {}, {}
   for _, workload in ipairs(workloads) do known[workload.id] = is_counted(workload) end
   for _, id in ipairs(COSTS) do known[id] = true end
   for _, word in ipairs(arg) do
     if word == "--renew" then
       renew = true
     elseif word == "--short" then
-      short = true
+      for _, id in ipairs(SHORT) do wanted[id] = true end
     elseif known[word] then
       wanted[word] = true
     else
       quit(2, "usage: %s bench/instructions.lua [--renew] [--short] [WORKLOAD ...]", lua)
     end
   end
-  if renew and (short or next(wanted)) then quit(2, "only the whole table can be renewed") end
-  return renew, short, wanted
+  if renew and next(wanted) then quit(2, "only the whole table can be renewed") end
+  return renew, wanted
 end
 
 -- Counting ------------------------------------------------------------------------------------
@@ -170,13 +173,13 @@ end
 
 -- ---------------------------------------------------------------------------------------------
 
-local renew, short, wanted = arguments()
+local renew, wanted = arguments()
 if not output_of("command -v valgrind"):find("/") then
   say("valgrind is missing, so no instructions are counted; to get it: apt-get install valgrind")
   os.exit(0)
 end
 
-local all, names = rows(wanted, short), {}
+local all, names = rows(wanted), {}
 for i, row in ipairs(all) do names[i] = row.name end
 local folder = output_of("mktemp -d")
 local ok, counted = pcall(count_all, all, folder)

@@ -95,7 +95,8 @@ for _, arm in ipairs(chosen_arms) do
 end
 
 local function size_of(workload, arm)
-  return options.quick and workload.quick or workload.size // (arm and arm.share or 1)
+  if options.quick then return workload.quick end
+  return workload.whole and workload.size or workload.size // (arm and arm.share or 1)
 end
 
 -- What is over is not run: the arm has no such workload, or failed in it, or once is enough.
@@ -103,7 +104,9 @@ local measured, failures = {}, {}
 for i, workload in ipairs(chosen_workloads) do
   measured[i] = { workload = workload }
   for j, arm in ipairs(present) do
-    measured[i][j] = { arm = arm, samples = {}, over = arm.only and not arm.only[workload.id] }
+    local is_left_out = arm.only and not arm.only[workload.id]
+      or workload.ours and arm.kind ~= "ours" and arm.kind ~= "variant"
+    measured[i][j] = { arm = arm, samples = {}, over = is_left_out }
   end
 end
 
@@ -111,7 +114,7 @@ local function run(workload, one, round)
   local sample, failure = measure.once(one.arm, workload, size_of(workload, one.arm))
   if sample then
     one.samples[round] = sample
-    one.over = workload.once and one.arm.kind ~= "ours"
+    one.over = workload.once == "all" or workload.once == "peers" and one.arm.kind ~= "ours"
     return
   end
   one.over = true

@@ -15,7 +15,7 @@ local counts = require "bench.counts"
 local DOCUMENT = "docs/performance.md"
 local lua = os.getenv("LUA") or "lua5.4"
 
--- As in instructions.lua. The watchdog sends no signals then, which valgrind does not always survive.
+-- As in instructions.lua. And no watchdog sends signals, which valgrind does not always survive.
 local STILL = ("LD_PRELOAD=%s/troupe_bench_still.so"):format(
   os.getenv("TROUPE_BUILD") or "build/release")
 

@@ -10,7 +10,9 @@
 ---@field by "seconds" | "cpu"  what the figures are taken from: processor time where an arm has
 ---  nothing to do for a part of the time
 ---@field long boolean?   takes so long that it is left out unless peers are measured too
----@field once boolean?   peers are measured in one round only, for memory hardly varies
+---@field once "peers" | "all" | nil  measured in one round only, for memory hardly varies
+---@field ours boolean?   peers are not measured at all, for it tells no more of them
+---@field whole boolean?  slow arms do all of it too, for the size is what it is about
 
 local function row(id, title, unit, size, quick, more)
   local made = { id = id, title = title, unit = unit, size = size, quick = quick }
@@ -36,13 +38,14 @@ return {
   row("ask-64", "ask with 64 bytes", "asks", 100000, 500),
   row("ask-16k", "ask with 16 KB", "asks", 100000, 500),
   row("ask-256k", "ask with 256 KB", "asks", 100000, 500),
-  row("latency", "ask while 1,000 are busy", "asks", 2000, 50),
+  row("latency", "ask while 1,000 are busy", "asks", 1000, 50),
   row("spawn", "spawn, tell, stop, by 100", "actors", 100000, 500),
-  row("lives", "the same, all live at once", "actors", 100000, 500),
-  row("idle", "idle actors, 100,000", "actors", 100000, 500, { once = true }),
+  row("lives", "the same, all live at once", "actors", 100000, 500, { whole = true }),
+  row("idle", "idle actors, 100,000", "actors", 100000, 500, { whole = true, once = "peers" }),
   row("idle-1m", "idle actors, 1,000,000", "actors", 1000000, 1000,
-    { program = "idle", once = true, long = true }),
+    { program = "idle", ours = true, once = "all", long = true }),
   row("restart", "restart and ping", "restarts", 10000, 100),
-  row("timers-fire", "timers that fire", "timers", 1000000, 500, { by = "cpu" }),
-  row("timers-cancel", "timers, started, cancelled", "timers", 1000000, 500),
+  row("timers-fire", "timers that fire", "timers", 1000000, 500, { by = "cpu", whole = true }),
+  row("timers-cancel", "timers, started, cancelled", "timers", 1000000, 500,
+    { whole = true }),
 }

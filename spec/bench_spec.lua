@@ -151,12 +151,30 @@ describe("the bench", function()
   it("gives an arm a share of the operations, and only some of the workloads", function()
     local note = ("echo $1 $2 >>%s; echo handled=$2 seconds=0.$2 cpu=1"):format(path)
 
-    local output = bench({ "--peers", "--only=ask,idle" }, with_arms {
-      { "nact", "peer", note, more = "share = 5, only = { idle = true }" },
+    local output = bench({ "--peers", "--only=tell-1000,ask" }, with_arms {
+      { "nact", "peer", note, more = "share = 5, only = { ask = true }" },
     })
 
-    assert.are.equal("idle 20000\n", written())
+    assert.are.equal(("ask 40000\n"):rep(5), written())
     assert.is_truthy(output:find("nact +100,000  10000.0 "))
+  end)
+
+  it("gives a slow arm all of them where the size is what it is about", function()
+    local note = ("echo $1 $2 >>%s; %s"):format(path, DOES_ALL)
+
+    bench({ "--peers", "--only=idle" }, with_arms { { "nact", "peer", note, more = "share = 5" } })
+
+    assert.are.equal("idle 100000\n", written())
+  end)
+
+  it("measures a million idle actors of ours alone", function()
+    local note = ("echo %s $2 >>%s; %s"):format("%s", path, DOES_ALL)
+
+    bench({ "--peers", "--only=idle-1m" }, with_arms {
+      { "troupe", "ours", note:format("troupe") }, { "caf", "peer", note:format("caf") },
+    })
+
+    assert.are.equal("troupe 1000000\n", written())
   end)
 
   it("writes what each round gave, and where, as JSON", function()
