@@ -309,6 +309,19 @@ describe("robustness", function()
     ]])
   end)
 
+  it("TMR-2 finds no timer by a number that none was given", function()
+    prints("false\n", [[
+      local core = require "troupe.core"
+      local system = require("troupe").system("demo")
+      system:spawn(function(actor)
+        actor.timers:start_single("key", "tick", 1000)
+        print(core.timer_cancel(actor, 1 << 26))
+        actor.timers:cancel("key")
+      end):tell("go")
+      system:run()
+    ]])
+  end)
+
   it("SYS-5 drains however long drain_timeout_ms is", function()
     local system = kit({ drain_timeout_ms = 1e300 }).system
     local handled = 0

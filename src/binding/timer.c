@@ -108,7 +108,7 @@ static void make_metatable(lua_State *L, tpl_host *h) {
 static bool schedule(lua_State *L, tpl_host *h, int function, tp_time delay, tp_time interval,
                      tp_tick *tick) {
   if (h->timer_mt == NULL) make_metatable(L, h);
-  void *handle = lua_newuserdatauv(L, sizeof *tick, 0);
+  void *handle = memset(lua_newuserdatauv(L, sizeof *tick, 0), 0, sizeof *tick);
   tpl_push_aux(L, h, TPL_TIMER_MT);
   lua_setmetatable(L, -2);
   tp_value value = tpl_value_again(L, h, function, &h->last_scheduled);

@@ -161,7 +161,7 @@ tp_value tpl_value_plain(lua_State *L, tpl_host *h, int index) {
 
 tp_value tpl_value_again(lua_State *L, tpl_host *h, int index, uint64_t *slot) {
   const tpl_anchors *a = &h->anchors;
-  if (*slot != 0 && *slot <= a->capacity && (a->slots[*slot - 1] & TPL_FREE) == 0) {
+  if (*slot != 0 && *slot <= a->given && (a->slots[*slot - 1] & TPL_FREE) == 0) {
     lua_rawgeti(h->aux, TPL_ANCHORS, (lua_Integer)*slot);
     bool same = lua_topointer(h->aux, -1) == lua_topointer(L, index);
     lua_pop(h->aux, 1);

@@ -60,7 +60,7 @@ static uint32_t cell_of(tp_tick id) { return (uint32_t)(id & CELL_MASK); }
 
 static tp_ticker *find(tp_system *s, tp_tick id) {
   uint32_t cell = cell_of(id);
-  if (id == 0 || cell > s->tickers.count * SLAB) return NULL;
+  if (cell == 0 || cell > s->tickers.count * SLAB) return NULL;
   if (s->tickers.slabs[(cell - 1) / SLAB].slab == NULL) return NULL;
   tp_ticker *t = ticker_at(s, cell);
   return t->id == id ? t : NULL;
