@@ -37,8 +37,8 @@ local SIZES = {
 }
 local FLOORS = { "ping-pong", "ping-pong-table", "tell-1000" }
 local SHORT = {
-  "ping-pong", "ping-pong-table", "tell-1000", "ring", "round-robin", "priority", "ask", "ask-1000",
-  "scatter", "spawn", "restart", "timers-fire", "timers-cancel",
+  "ping-pong", "ping-pong-table", "tell-1000", "round-robin", "ask", "scatter", "spawn", "restart",
+  "timers-fire",
 }
 local COSTS = {
   "nothing", "tell-in-a-local", "with-a-sender", "fresh-closure", "bounded", "priority-mailbox",
